@@ -1,0 +1,163 @@
+"""The interface of a backend: what the server's tools and the command ask for.
+
+Invariants: every method is synchronous, may be called from any thread, and either does what it
+says or raises a `StashSkillsError`; a refused call changes nothing. What a backend cannot do it
+refuses with `UnsupportedError`. Starting a training or a run returns within a second.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, Protocol
+
+from pydantic import Field
+
+from stash_mcp.models import (
+    DEFAULT_BASE_MODEL,
+    DEFAULT_MAX_PAIRS,
+    Annotation,
+    Candidate,
+    Event,
+    Frozen,
+    Installation,
+    Quote,
+    Rating,
+    RewardModel,
+    Run,
+    Trace,
+    TraceSummary,
+)
+
+Scope = Literal["project", "user"]
+
+
+class ImportReport(Frozen):
+    """What an import stored; `unchanged` traces were known with the same steps."""
+
+    format: str
+    imported: int
+    added: int
+    replaced: int
+    unchanged: int
+    annotations_removed: int
+    """Annotations on steps that the import replaced."""
+    annotations_added: int
+    trace_ids: tuple[str, ...]
+
+
+class AnnotationDraft(Frozen):
+    trace_id: str
+    step_index: int | None = None
+    rating: Rating | None = None
+    comment: str | None = None
+    quote: Quote | None = None
+    author: str | None = None
+
+
+class TracePage(Frozen):
+    traces: tuple[TraceSummary, ...]
+    total: int
+
+
+class TraceDetail(Frozen):
+    trace: Trace
+    annotations: tuple[Annotation, ...]
+
+
+class TrainOrder(Frozen):
+    """`trace_ids`: ids or patterns with `*`; null means every trace of the library."""
+
+    name: str | None = None
+    base_model: str = DEFAULT_BASE_MODEL
+    epochs: int = Field(1, ge=1, le=100)
+    max_pairs: int = Field(DEFAULT_MAX_PAIRS, ge=2)
+    learning_rate: float = Field(1e-5, gt=0, le=1)
+    trace_ids: tuple[str, ...] | None = None
+
+
+class RunOrder(Frozen):
+    """`trace_ids`: ids or patterns with `*`; null means the reward model's own traces.
+
+    `max_metric_calls` null means enough for at least six proposals, and 40 or more.
+    `heldout` keeps a part of the conversations for the final measure where there are enough.
+    """
+
+    reward_model_id: str
+    task_model: str
+    reflection_model: str
+    task_api_base: str | None = None
+    reflection_api_base: str | None = None
+    max_metric_calls: int | None = Field(None, ge=1)
+    skill_name: str | None = None
+    skill_description: str | None = None
+    trace_ids: tuple[str, ...] | None = None
+    seed: int = 0
+    minibatch_size: int = Field(3, ge=1)
+    max_concurrency: int = Field(8, ge=1, le=256)
+    heldout: bool = True
+
+
+class InstallOrder(Frozen):
+    """`candidate` null means the best one. `force` replaces what is there after a backup."""
+
+    run_id: str
+    candidate: int | None = None
+    scope: Scope = "project"
+    force: bool = False
+
+
+class InstallOutcome(Frozen):
+    installation: Installation
+    action: Literal["created", "replaced", "unchanged"]
+    backup: str | None
+    """Where the replaced file was kept, if one was."""
+    visibility: str
+    """Whether the running agent will see the skill, and what to do if it will not."""
+
+
+class Backend(Protocol):
+    def import_traces(
+        self, data: bytes, *, format: str = "auto", annotations: bytes | None = None
+    ) -> ImportReport:
+        """Store the conversations of `data` and the annotations, all or none."""
+
+    def export_traces(self) -> Iterator[str]:
+        """The library's traces as JSONL lines without line ends, in the Stash Trace Format."""
+
+    def export_annotations(self) -> Iterator[str]:
+        """The library's annotations as JSONL lines without line ends."""
+
+    def annotate(self, draft: AnnotationDraft) -> Annotation: ...
+
+    def list_traces(
+        self, *, limit: int, offset: int, text: str | None = None, commented: bool | None = None
+    ) -> TracePage: ...
+
+    def get_trace(self, trace_id: str) -> TraceDetail: ...
+
+    def train_reward_model(self, order: TrainOrder) -> RewardModel: ...
+
+    def import_reward_model(self, path: Path, name: str | None = None) -> RewardModel:
+        """Take a checkpoint (a folder, or a tar.gz of one) into the library after checking it."""
+
+    def export_reward_model(self, reward_model_id: str, path: Path) -> Path:
+        """Write the checkpoint as a tar.gz with the one top folder `reward-model/`."""
+
+    def list_reward_models(self) -> list[RewardModel]:
+        """Newest first."""
+
+    def get_reward_model(self, reward_model_id: str) -> RewardModel: ...
+
+    def start_run(self, order: RunOrder) -> Run: ...
+
+    def get_run(self, run_id: str) -> Run: ...
+
+    def list_runs(self) -> list[Run]:
+        """Newest first."""
+
+    def events(self, job_id: str, *, after: int = 0) -> list[Event]:
+        """What happened to a run or a training since event number `after`, oldest first."""
+
+    def list_candidates(self, run_id: str) -> list[Candidate]:
+        """By number; while the run goes on, those scored so far."""
+
+    def install_skill(self, order: InstallOrder) -> InstallOutcome: ...

@@ -1,0 +1,192 @@
+"""Every exception that this package raises.
+
+Each carries two sentences: what happened and to what (`problem`), and what to do next (`fix`).
+Third-party errors are translated where they enter and never reach a person.
+
+    StashSkillsError
+    ├── InputError                  something that was given cannot be used
+    │   ├── TraceFormatError        a conversation file or a line of it
+    │   ├── AnnotationError         a rating, comment or quote
+    │   ├── SkillDocumentError      a SKILL.md, a skill's name or its description
+    │   ├── PairsError              the ratings give too few preference pairs
+    │   ├── ExamplesError           no conversation can be replayed
+    │   └── BudgetError             the budget is too small for the run
+    ├── NotFoundError               an unknown trace, reward model, run or candidate
+    ├── NotReadyError               the object exists and is not finished
+    ├── UnsupportedError            this backend cannot do it
+    ├── MissingExtraError           an optional part of the installation is missing
+    ├── StorageError                the disk or the library
+    │   ├── DiskFullError
+    │   ├── NotWritableError
+    │   ├── LibraryBusyError        another process holds the library
+    │   └── LibraryDamagedError
+    ├── CheckpointError             a reward model's files
+    ├── TrainingError               a reward model could not be trained
+    ├── InstallError                a skill was not written
+    │   └── InstallConflictError    what is there is not ours, or was edited
+    ├── ModelError                  a task or reflection model
+    │   ├── RequestRejectedError    this one request; the example scores 0
+    │   ├── EmptyReplyError         an answer without text; the example scores 0
+    │   ├── ModelAuthError          no key, or a refused one
+    │   ├── ModelNotFoundError      the model's name or its base URL
+    │   ├── ModelRateLimitError     after bounded retries
+    │   ├── ModelUnreachableError   nothing answers there
+    │   ├── ModelServerError        5xx, timeouts, after bounded retries
+    │   └── ModelAnswerError        answers that stay unusable after asking again
+    └── RunError                    a run that cannot go on
+"""
+
+from typing import ClassVar
+
+
+class StashSkillsError(Exception):
+    """Base of the tree. `str(error)` is the problem followed by the fix."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, problem: str, fix: str) -> None:
+        super().__init__(problem, fix)
+        self.problem = problem
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.problem} {self.fix}"
+
+
+class InputError(StashSkillsError):
+    code = "invalid_input"
+
+
+class TraceFormatError(InputError):
+    code = "invalid_trace"
+
+
+class AnnotationError(InputError):
+    code = "invalid_annotation"
+
+
+class SkillDocumentError(InputError):
+    code = "invalid_skill"
+
+
+class PairsError(InputError):
+    code = "too_few_pairs"
+
+
+class ExamplesError(InputError):
+    code = "no_examples"
+
+
+class BudgetError(InputError):
+    """`minimum` is the smallest budget, in metric calls, that would be accepted."""
+
+    code = "budget_too_small"
+
+    def __init__(self, problem: str, fix: str, minimum: int) -> None:
+        super().__init__(problem, fix)
+        self.minimum = minimum
+
+
+class NotFoundError(StashSkillsError):
+    code = "not_found"
+
+
+class NotReadyError(StashSkillsError):
+    code = "not_ready"
+
+
+class UnsupportedError(StashSkillsError):
+    code = "unsupported"
+
+
+class MissingExtraError(StashSkillsError):
+    code = "missing_extra"
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        super().__init__(
+            f"{needed_for} needs the optional part '{extra}', which is not installed.",
+            f"Run: pip install 'stash-skills[{extra}]' (in the environment of this command).",
+        )
+        self.extra = extra
+
+
+class StorageError(StashSkillsError):
+    code = "storage"
+
+
+class DiskFullError(StorageError):
+    code = "disk_full"
+
+
+class NotWritableError(StorageError):
+    code = "not_writable"
+
+
+class LibraryBusyError(StorageError):
+    code = "library_busy"
+
+
+class LibraryDamagedError(StorageError):
+    code = "library_damaged"
+
+
+class CheckpointError(StashSkillsError):
+    code = "checkpoint"
+
+
+class TrainingError(StashSkillsError):
+    code = "training"
+
+
+class InstallError(StashSkillsError):
+    code = "install"
+
+
+class InstallConflictError(InstallError):
+    """`diff` is a unified diff from what is on disk to what would have been written."""
+
+    code = "install_conflict"
+
+    def __init__(self, problem: str, fix: str, diff: str) -> None:
+        super().__init__(problem, fix)
+        self.diff = diff
+
+
+class ModelError(StashSkillsError):
+    code = "model"
+
+
+class RequestRejectedError(ModelError):
+    code = "model_request_rejected"
+
+
+class EmptyReplyError(ModelError):
+    code = "model_empty_reply"
+
+
+class ModelAuthError(ModelError):
+    code = "model_auth"
+
+
+class ModelNotFoundError(ModelError):
+    code = "model_not_found"
+
+
+class ModelRateLimitError(ModelError):
+    code = "model_rate_limit"
+
+
+class ModelUnreachableError(ModelError):
+    code = "model_unreachable"
+
+
+class ModelServerError(ModelError):
+    code = "model_server"
+
+
+class ModelAnswerError(ModelError):
+    code = "model_answer"
+
+
+class RunError(StashSkillsError):
+    code = "run"

@@ -1,0 +1,372 @@
+"""The nouns of the product: frozen, typed, without behaviour beyond their own consistency.
+
+Covered: what is stored and what passes between rooms. Not covered: how outside formats become
+these (traces/), and what a tool or a command shows (server/, cli/).
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+Role = Literal["system", "user", "assistant", "tool"]
+Rating = Literal[1, -1]
+Granularity = Literal["trace", "step"]
+
+DEFAULT_BASE_MODEL = "Qwen/Qwen3-0.6B"
+DEFAULT_MAX_PAIRS = 4000
+BUILTIN_REFLECTION = "builtin/comments"
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# --- conversations and what reviewers said of them ---
+
+
+class Step(Frozen):
+    role: Role
+    content: str
+    tool_name: str | None = None
+    tool_input: dict[str, JsonValue] | None = None
+    tool_call_id: str | None = None
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Trace(Frozen):
+    id: str
+    title: str | None = None
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    steps: tuple[Step, ...]
+
+
+class TraceSummary(Frozen):
+    """One row of a list of traces; counts are of unflagged annotations."""
+
+    id: str
+    title: str | None
+    steps: int
+    positive: int
+    negative: int
+    comments: int
+
+
+class Quote(Frozen):
+    """The passage of a step that a comment is about, with a little of what stands around it."""
+
+    text: str
+    prefix: str = ""
+    suffix: str = ""
+
+
+class Annotation(Frozen):
+    """A reviewer's rating and/or comment on a trace (`step_index` null) or on one of its steps."""
+
+    id: str
+    trace_id: str
+    step_index: int | None = None
+    rating: Rating | None = None
+    comment: str | None = None
+    quote: Quote | None = None
+    label_error: bool = False
+    label_error_note: str | None = None
+    author: str | None = None
+    created_at: datetime
+
+
+class PreferencePair(Frozen):
+    """Two rendered conversations of one granularity, the better one first."""
+
+    chosen: str
+    rejected: str
+    chosen_trace_id: str
+    rejected_trace_id: str
+    granularity: Granularity
+
+
+# --- what a run optimises ---
+
+
+class Message(Frozen):
+    role: str
+    content: str
+
+
+class Example(Frozen):
+    """A conversation up to its first assistant step, with the reviewers' comments on the trace."""
+
+    trace_id: str
+    system: str | None
+    messages: tuple[Message, ...]
+    feedback: tuple[str, ...]
+
+
+class Skipped(Frozen):
+    """How many traces were left out for one reason."""
+
+    reason: str
+    count: int
+
+
+class Candidate(Frozen):
+    """A proposed skill; `skill` is the whole SKILL.md. Candidate 0 is the seed."""
+
+    number: int
+    skill: str
+    score: float
+    parents: tuple[int, ...] = ()
+    scores: dict[str, float] = Field(default_factory=dict)
+    """Score of each example, by trace id; 0 to 1."""
+
+
+# --- jobs: trainings and runs, drained by the worker one at a time ---
+
+
+class JobStatus(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return self in (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED)
+
+
+class TrainRequest(Frozen):
+    """What a training does. Its pairs are in the job folder."""
+
+    base_model: str = DEFAULT_BASE_MODEL
+    epochs: int = Field(1, ge=1, le=100)
+    max_pairs: int = Field(DEFAULT_MAX_PAIRS, ge=2)
+    learning_rate: float = Field(1e-5, gt=0, le=1)
+    trace_ids: tuple[str, ...] = ()
+    imported_from: str | None = None
+    """Name of the archive or folder a checkpoint was imported from; then nothing was trained."""
+
+
+class TrainMetrics(BaseModel):
+    """`eval_accuracy` is null where no split by trace was usable; the reason stands beside it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    train_pairs: int
+    eval_pairs: int
+    eval_accuracy: float | None
+    eval_split: str = "trace"
+    excluded_cross_trace_pairs: int = 0
+    final_loss: float
+    epochs: int
+    device: str
+    seconds: float
+    eval_accuracy_reason: str | None = None
+    length_accuracy: float | None = None
+    """Accuracy on the same held-out pairs of "the shorter conversation is better"."""
+    max_length: int | None = None
+    """Tokens kept of each text; a base with fewer positions than asked for lowers it."""
+
+
+class RewardModel(Frozen):
+    id: str
+    name: str
+    base_model: str
+    status: JobStatus
+    epochs: int
+    max_pairs: int
+    trace_count: int
+    num_pairs: int | None
+    metrics: TrainMetrics | None
+    error: str | None
+    imported_from: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    progress: "Progress"
+
+
+class RunRequest(Frozen):
+    """What a run does. Its examples are in the job folder."""
+
+    reward_model_id: str
+    task_model: str
+    task_api_base: str | None = None
+    reflection_model: str
+    reflection_api_base: str | None = None
+    max_metric_calls: int = Field(ge=1)
+    skill_name: str | None = None
+    skill_description: str | None = None
+    seed: int = 0
+    minibatch_size: int = Field(3, ge=1)
+    max_concurrency: int = Field(8, ge=1, le=256)
+    heldout: int = Field(0, ge=0)
+    """How many of the examples, the last ones of the job's file, are kept for the final measure."""
+
+
+class Plan(Frozen):
+    """What a run will do, known before anything is spent.
+
+    A metric call is one reply of the task model and its score.
+    """
+
+    examples: int
+    heldout_examples: int
+    skipped: tuple[Skipped, ...]
+    commented_examples: int
+    max_metric_calls: int
+    proposals_at_best: int
+    """If no proposal is accepted: an accepted one is scored on every example."""
+    proposals_at_worst: int
+    task_calls_at_most: int
+    reflection_calls_at_most: int
+    prompt_tokens_estimate: int
+    """Task model's input, from the length of the texts at 4 characters a token."""
+    notes: tuple[str, ...] = ()
+
+
+class Usage(Frozen):
+    """Calls answered by one model and what they took; cost in US dollars, null if unpriced."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class Progress(Frozen):
+    """Where a job stands; every count is 0 until it is known."""
+
+    phase: str = "waiting"
+    done: int = 0
+    total: int = 0
+    """Of the present phase: examples of a batch, or training steps."""
+    metric_calls: int = 0
+    max_metric_calls: int = 0
+    proposals: int = 0
+    refused_proposals: int = 0
+    candidates: int = 0
+    seed_score: float | None = None
+    best_score: float | None = None
+    estimate_seconds: float | None = None
+    """Rough time left, from the pace so far."""
+    task_usage: Usage = Usage()
+    reflection_usage: Usage = Usage()
+
+
+class Heldout(Frozen):
+    """Seed and best on conversations that the optimisation never saw.
+
+    `gain` is the mean of the paired differences; `low` and `high` bound its 95 % interval.
+    """
+
+    examples: int
+    seed_score: float
+    best_score: float
+    gain: float
+    low: float
+    high: float
+
+
+class RunResult(BaseModel):
+    """`result.json` of a run. Scores are means over the examples, 0 to 1."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    skill_name: str
+    skill_description: str
+    best_skill: str
+    best_score: float
+    seed_skill: str
+    seed_score: float
+    candidates: tuple["ScoredSkill", ...]
+    best_candidate: int = 0
+    heldout: Heldout | None = None
+    verdict: str = ""
+    """In plain words, whether the skill helped and how far that can be believed."""
+    failed_examples: int = 0
+    """Evaluations of the best candidate whose request the task model rejected; they scored 0."""
+
+
+class ScoredSkill(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    skill: str
+    score: float
+
+
+class Run(Frozen):
+    id: str
+    status: JobStatus
+    request: RunRequest
+    plan: Plan
+    progress: Progress
+    skill_name: str | None
+    skill_description: str | None
+    seed_score: float | None
+    best_score: float | None
+    best_candidate: int | None
+    heldout: Heldout | None
+    verdict: str | None
+    error: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class JobKind(StrEnum):
+    TRAIN = "train"
+    GEPA = "gepa"
+
+
+class Job(Frozen):
+    """One row of the queue: a training or a run."""
+
+    id: str
+    kind: JobKind
+    name: str
+    status: JobStatus
+    request: dict[str, Any]
+    plan: dict[str, Any]
+    progress: Progress
+    result: dict[str, Any] | None
+    error: str | None
+    attempts: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class Event(Frozen):
+    """One line of a job's history."""
+
+    number: int
+    at: datetime
+    message: str
+
+
+# --- skills ---
+
+
+class Skill(Frozen):
+    name: str
+    description: str
+    body: str
+
+
+class Installation(Frozen):
+    """What we wrote: the file's place, its SHA-256 and where the skill came from."""
+
+    path: str
+    name: str
+    agent: str
+    scope: Literal["project", "user"]
+    run_id: str
+    candidate: int
+    sha256: str
+    installed_at: datetime
+
+
+RewardModel.model_rebuild()
+RunResult.model_rebuild()

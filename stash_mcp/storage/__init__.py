@@ -1,0 +1,1 @@
+"""What is kept on this machine: the SQLite library, files written whole, locks."""

@@ -1,0 +1,137 @@
+"""Files: written whole or not at all, private, UTF-8 and LF.
+
+`write_atomic` makes a reader see the old content or the new, never a part, on one machine's file
+system. It does not serialise two writers (the last one wins): take a lock for that.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel
+
+from stash_mcp.errors import DiskFullError, NotWritableError, StorageError
+
+PRIVATE_DIR_MODE = 0o700
+PRIVATE_FILE_MODE = 0o600
+
+_FULL = {errno.ENOSPC, errno.EDQUOT} if hasattr(errno, "EDQUOT") else {errno.ENOSPC}
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+# Windows: access denied, sharing violation, lock violation. A scanner or an editor holds the file
+# for a moment; these pass.
+_WINDOWS_TRANSIENT = {5, 32, 33}
+_REPLACE_ATTEMPTS = 20
+_REPLACE_PAUSE_SECONDS = 0.05
+
+
+@contextlib.contextmanager
+def os_errors(action: str, path: Path) -> Iterator[None]:
+    """Translate an OSError of the block; `action` completes "could not ..."."""
+    try:
+        yield
+    except OSError as error:
+        raise _translated(error, action, path) from error
+
+
+def _translated(error: OSError, action: str, path: Path) -> StorageError:
+    problem = f"Could not {action} {path}: {error.strerror or error}."
+    if error.errno in _FULL:
+        return DiskFullError(problem, "Free some space on that disk and do it again.")
+    if error.errno in _REFUSED:
+        return NotWritableError(problem, "Check the permissions of that folder and do it again.")
+    return StorageError(problem, "Check that the path exists and is of the right kind.")
+
+
+def private_dir(path: Path) -> Path:
+    """Make `path` and its parents, readable by this user alone; returns it."""
+    with os_errors("make the folder", path):
+        path.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+    return path
+
+
+def write_atomic(
+    path: Path, content: str | bytes, *, staging: Path | None = None, mode: int = PRIVATE_FILE_MODE
+) -> None:
+    """Replace `path` by `content` in one step.
+
+    staging: an existing folder on the same file system for the temporary file; default: beside it.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    with os_errors("write", path):
+        handle, name = tempfile.mkstemp(dir=staging or path.parent, prefix=".stash-skills-")
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.chmod(mode)
+            replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def replace(source: Path, target: Path) -> None:
+    """`os.replace`, repeated within about a second where Windows says the target is in use."""
+    for attempt in range(_REPLACE_ATTEMPTS):
+        try:
+            os.replace(source, target)
+            return
+        except OSError as error:
+            last = attempt == _REPLACE_ATTEMPTS - 1
+            if sys.platform != "win32" or error.winerror not in _WINDOWS_TRANSIENT or last:
+                raise
+            time.sleep(_REPLACE_PAUSE_SECONDS)
+
+
+def write_jsonl(path: Path, rows: Iterable[BaseModel]) -> None:
+    """One JSON object a line."""
+    write_atomic(path, "".join(f"{row.model_dump_json()}\n" for row in rows))
+
+
+def write_json(path: Path, value: object) -> None:
+    write_atomic(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def read_text(path: Path) -> str:
+    """The whole file, as UTF-8; line ends as they are."""
+    with os_errors("read", path):
+        return path.read_bytes().decode("utf-8")
+
+
+def jsonl_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The non-blank lines with their numbers from 1.
+
+    Split on LF alone: a message may contain U+2028 or U+0085, which `splitlines` would cut at.
+    """
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, line
+
+
+@contextlib.contextmanager
+def try_lock(path: Path, timeout: float = 0) -> Iterator[bool]:
+    """Hold the lock file at `path` for the block, waiting up to `timeout` seconds for it.
+
+    Yields whether we hold it. The operating system drops it with the process, however that ends.
+    """
+    private_dir(path.parent)
+    lock = FileLock(path, timeout=timeout)
+    try:
+        with os_errors("lock", path):
+            lock.acquire()
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
