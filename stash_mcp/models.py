@@ -144,6 +144,7 @@ class TrainRequest(Frozen):
     max_pairs: int = Field(DEFAULT_MAX_PAIRS, ge=2)
     learning_rate: float = Field(1e-5, gt=0, le=1)
     trace_ids: tuple[str, ...] = ()
+    num_pairs: int = 0
     imported_from: str | None = None
     """Name of the archive or folder a checkpoint was imported from; then nothing was trained."""
 
@@ -179,6 +180,8 @@ class RewardModel(Frozen):
     trace_count: int
     num_pairs: int | None
     metrics: TrainMetrics | None
+    reason: str | None
+    """Why it failed, in a sentence or two; `error` is the end of its log."""
     error: str | None
     imported_from: str | None
     created_at: datetime
@@ -309,6 +312,8 @@ class Run(Frozen):
     best_candidate: int | None
     heldout: Heldout | None
     verdict: str | None
+    reason: str | None
+    """Why it failed, in a sentence or two; `error` is the end of its log."""
     error: str | None
     created_at: datetime
     started_at: datetime | None
@@ -331,6 +336,7 @@ class Job(Frozen):
     plan: dict[str, Any]
     progress: Progress
     result: dict[str, Any] | None
+    reason: str | None
     error: str | None
     attempts: int
     created_at: datetime

@@ -31,7 +31,7 @@ def render_messages(messages: Sequence[Message]) -> str:
 
 
 def _render_step(step: Step) -> str:
-    if step.role != "assistant" or step.tool_name is None:
+    if step.role != "assistant" or not step.tool_name:
         return f"{step.role}: {step.content}"
     # ASCII escapes and Python's default separators: checkpoints trained elsewhere read this form.
     call = f"assistant → {step.tool_name}({json.dumps(step.tool_input)})"

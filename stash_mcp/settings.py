@@ -82,3 +82,32 @@ def _project_dir(environ: Mapping[str, str], working_dir: Path) -> Path:
         if (folder / ".git").exists():
             return folder
     return working_dir
+
+
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)S?$", re.IGNORECASE)
+_SHORTEST_SECRET = 8
+
+
+def secret_values(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Values of the environment's variables that are named like secrets, for masking them."""
+    environ = os.environ if environ is None else environ
+    return tuple(
+        value
+        for name, value in environ.items()
+        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET
+    )
+
+
+def worker_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of the worker: ours, so with the providers' keys, and what keeps libraries
+    from the network and from standard output. What the person set themselves stays.
+    """
+    environ = os.environ if environ is None else environ
+    return {
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        **environ,
+        "PYTHONUTF8": "1",
+    }

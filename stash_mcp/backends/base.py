@@ -120,6 +120,9 @@ class Backend(Protocol):
     ) -> ImportReport:
         """Store the conversations of `data` and the annotations, all or none."""
 
+    def import_annotations(self, data: bytes) -> int:
+        """Store annotations on traces of the library, all or none; returns how many were new."""
+
     def export_traces(self) -> Iterator[str]:
         """The library's traces as JSONL lines without line ends, in the Stash Trace Format."""
 
@@ -127,6 +130,9 @@ class Backend(Protocol):
         """The library's annotations as JSONL lines without line ends."""
 
     def annotate(self, draft: AnnotationDraft) -> Annotation: ...
+
+    def flag_annotation(self, annotation_id: str, note: str | None, *, flagged: bool) -> Annotation:
+        """Mark a label as wrong, or take the mark back: it stays, out of training and of runs."""
 
     def list_traces(
         self, *, limit: int, offset: int, text: str | None = None, commented: bool | None = None

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from stash_mcp.errors import (
     DiskFullError,
+    InputError,
     LibraryBusyError,
     LibraryDamagedError,
     NotWritableError,
     StorageError,
 )
-from stash_mcp.storage.files import PRIVATE_FILE_MODE, private_dir, try_lock
+from stash_mcp.storage.files import PRIVATE_FILE_MODE, os_errors, private_dir, try_lock
 from stash_mcp.storage.migrations import MIGRATIONS
 
 BUSY_SECONDS = 30.0
@@ -33,7 +34,9 @@ class Database:
             _create_private(path)
             # Two processes may open a new library at once, and SQLite's switch to WAL does not
             # wait for the other one.
-            with try_lock(path.with_suffix(".lock"), timeout=BUSY_SECONDS):
+            with try_lock(path.with_suffix(".lock"), timeout=BUSY_SECONDS) as is_ours:
+                if not is_ours:
+                    raise _busy(path)
                 self._migrate()
 
     @contextlib.contextmanager
@@ -63,6 +66,8 @@ class Database:
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
             connection.row_factory = sqlite3.Row
+            # SQLite's own lower() knows ASCII alone.
+            connection.create_function("casefold", 1, str.casefold, deterministic=True)
             connection.execute("PRAGMA foreign_keys = ON")
             # FULL: what was said to be stored survives a power cut, not only a kill.
             connection.execute("PRAGMA synchronous = FULL")
@@ -90,8 +95,9 @@ class Database:
 
 def _create_private(path: Path) -> None:
     """Make the file before SQLite does, so that it is never readable by others."""
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE_MODE)
-    os.close(handle)
+    with os_errors("open the library", path):
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE_MODE)
+        os.close(handle)
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -114,10 +120,10 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
             f"The library {path} cannot be read: {error}.",
             "Restore a copy of it, or move it away to start with an empty one.",
         ) from error
-    except PermissionError as error:
-        raise NotWritableError(
-            f"The library {path} cannot be opened: {error.strerror}.",
-            "Check the permissions of its folder, or set STASH_MCP_HOME to another one.",
+    except UnicodeEncodeError as error:
+        raise InputError(
+            "A name or a text has half of a surrogate pair, which cannot be stored or looked up.",
+            "Write it again in UTF-8.",
         ) from error
 
 
@@ -134,8 +140,12 @@ def _operational(error: sqlite3.OperationalError, path: Path) -> StorageError:
             "Check the permissions of its folder, or set STASH_MCP_HOME to another one.",
         )
     if "locked" in words or "busy" in words:
-        return LibraryBusyError(
-            f"Another process has been writing to the library {path} for {BUSY_SECONDS:.0f} s.",
-            "Wait for it to finish and do it again.",
-        )
+        return _busy(path)
     return StorageError(f"The library {path} failed: {words}.", "Do it again.")
+
+
+def _busy(path: Path) -> LibraryBusyError:
+    return LibraryBusyError(
+        f"Another process has been writing to the library {path} for {BUSY_SECONDS:.0f} s.",
+        "Wait for it to finish and do it again.",
+    )

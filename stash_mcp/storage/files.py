@@ -8,7 +8,6 @@ import contextlib
 import errno
 import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -52,7 +51,10 @@ def _translated(error: OSError, action: str, path: Path) -> StorageError:
 def private_dir(path: Path) -> Path:
     """Make `path` and its parents, readable by this user alone; returns it."""
     with os_errors("make the folder", path):
-        path.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+        missing = [folder for folder in path.parents if not folder.exists()]
+        # Not `parents=True`: that gives the parents the usual mode, readable by others.
+        for folder in [*reversed(missing), path]:
+            folder.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
     return path
 
 
@@ -86,8 +88,9 @@ def replace(source: Path, target: Path) -> None:
             os.replace(source, target)
             return
         except OSError as error:
-            last = attempt == _REPLACE_ATTEMPTS - 1
-            if sys.platform != "win32" or error.winerror not in _WINDOWS_TRANSIENT or last:
+            # Only Windows has `winerror`.
+            passes = getattr(error, "winerror", None) in _WINDOWS_TRANSIENT
+            if not passes or attempt == _REPLACE_ATTEMPTS - 1:
                 raise
             time.sleep(_REPLACE_PAUSE_SECONDS)
 
@@ -104,7 +107,14 @@ def write_json(path: Path, value: object) -> None:
 def read_text(path: Path) -> str:
     """The whole file, as UTF-8; line ends as they are."""
     with os_errors("read", path):
-        return path.read_bytes().decode("utf-8")
+        data = path.read_bytes()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StorageError(
+            f"{path} is not UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}.",
+            "Save it as UTF-8, or restore it.",
+        ) from error
 
 
 def jsonl_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -126,11 +136,13 @@ def try_lock(path: Path, timeout: float = 0) -> Iterator[bool]:
     private_dir(path.parent)
     lock = FileLock(path, timeout=timeout)
     try:
-        with os_errors("lock", path):
-            lock.acquire()
+        lock.acquire()
     except Timeout:
+        # Before OSError, of which it is one.
         yield False
         return
+    except OSError as error:
+        raise _translated(error, "lock", path) from error
     try:
         yield True
     finally:

@@ -42,14 +42,15 @@ class Library:
         with self._database.write() as connection:
             for trace in traces:
                 old = _read_trace(connection, trace.id)
+                is_same = old is not None and _has_same_steps(old, trace)
                 if old is None:
                     added += 1
-                elif old.steps == trace.steps:
+                elif is_same:
                     unchanged += 1
                 else:
                     replaced += 1
                     removed += _delete_steps(connection, trace.id)
-                _write_trace(connection, trace, with_steps=old is None or old.steps != trace.steps)
+                _write_trace(connection, trace, with_steps=not is_same)
         return ImportCounts(added, replaced, unchanged, removed)
 
     def trace(self, trace_id: str) -> Trace:
@@ -94,8 +95,8 @@ class Library:
         where: list[str] = ["1"]
         values: list[str | int] = []
         if text:
-            where.append("(instr(lower(id), lower(?)) OR instr(lower(title), lower(?)))")
-            values += [text, text]
+            where.append("(instr(casefold(id), ?) OR instr(casefold(title), ?))")
+            values += [text.casefold()] * 2
         if commented is not None:
             where.append("(comments > 0) = ?")
             values.append(int(commented))
@@ -116,9 +117,7 @@ class Library:
             page = connection.execute(
                 f"{listing} ORDER BY seq LIMIT ? OFFSET ?", (*values, limit, offset)
             ).fetchall()
-            total = connection.execute(
-                f"SELECT count(*) FROM ({listing})", values
-            ).fetchone()[0]
+            total = connection.execute(f"SELECT count(*) FROM ({listing})", values).fetchone()[0]
         return [_summary(row) for row in page], total
 
     # --- annotations ---
@@ -195,6 +194,13 @@ def _read_trace(connection: sqlite3.Connection, trace_id: str) -> Trace | None:
         metadata=json.loads(row["metadata"]),
         steps=tuple(_step(step) for step in steps),
     )
+
+
+def _has_same_steps(old: Trace, new: Trace) -> bool:
+    # As JSON: Python takes 1, 1.0 and True for equal, and ignores the order of keys.
+    return [step.model_dump_json() for step in old.steps] == [
+        step.model_dump_json() for step in new.steps
+    ]
 
 
 def _step(row: sqlite3.Row) -> Step:

@@ -54,6 +54,7 @@ def _m001_first(connection: sqlite3.Connection) -> None:
             plan TEXT NOT NULL,
             progress TEXT NOT NULL,
             result TEXT,
+            reason TEXT,
             error TEXT,
             attempts INTEGER NOT NULL DEFAULT 0,
             created_at TEXT NOT NULL,

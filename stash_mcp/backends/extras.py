@@ -1,0 +1,18 @@
+"""Whether an optional part of the installation is there, without loading it."""
+
+import importlib.util
+
+from stash_mcp.errors import MissingExtraError
+
+_PROBES = {
+    "local": ("torch", "transformers", "safetensors", "gepa", "litellm", "tenacity", "scipy")
+}
+
+
+def require_extra(extra: str, needed_for: str) -> None:
+    """Raise MissingExtraError unless every library of `extra` can be found.
+
+    needed_for: begins the message, such as "Training a reward model".
+    """
+    if any(importlib.util.find_spec(library) is None for library in _PROBES[extra]):
+        raise MissingExtraError(extra, needed_for)

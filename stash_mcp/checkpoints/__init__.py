@@ -1,0 +1,24 @@
+"""A reward model's files, without loading the model: what they must be, and their archive.
+
+Light on purpose: the server checks what a person imports, and never loads torch for it.
+"""
+
+from stash_mcp.checkpoints.archive import TOP_FOLDER, pack, unpack
+from stash_mcp.checkpoints.contract import (
+    STATS_FILE,
+    RewardStats,
+    verify_checkpoint,
+    write_stats,
+)
+from stash_mcp.checkpoints.folder import staged_folder
+
+__all__ = [
+    "STATS_FILE",
+    "TOP_FOLDER",
+    "RewardStats",
+    "pack",
+    "staged_folder",
+    "unpack",
+    "verify_checkpoint",
+    "write_stats",
+]

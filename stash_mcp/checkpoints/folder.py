@@ -1,0 +1,43 @@
+"""A folder written whole or not at all."""
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from stash_mcp.storage.files import os_errors, private_dir, replace
+
+
+@contextlib.contextmanager
+def staged_folder(target: Path) -> Iterator[Path]:
+    """Yields an empty folder beside `target` that takes its place when the block ends well.
+
+    A folder that was at `target` is replaced then, and kept if the block or the exchange fails.
+    Two renames make the exchange: a crash between them leaves the old folder under a
+    `.stash-skills-` name.
+    """
+    private_dir(target.parent)
+    with os_errors("make a folder beside", target):
+        staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=".stash-skills-"))
+    try:
+        made = staging / "new"
+        with os_errors("write", target):
+            made.mkdir()
+        yield made
+        with os_errors("write", target):
+            _exchange(made, target, staging / "old")
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _exchange(made: Path, target: Path, aside: Path) -> None:
+    if not target.exists():
+        replace(made, target)
+        return
+    replace(target, aside)
+    try:
+        replace(made, target)
+    except OSError:
+        replace(aside, target)
+        raise

@@ -1,0 +1,64 @@
+"""The command's entry: picks the way, and turns every error into words and an exit code."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from stash_mcp.cli import failures
+from stash_mcp.errors import StashSkillsError
+
+if TYPE_CHECKING:
+    from stash_mcp.cli.session import Session
+
+FAILED = 1
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None, session: "Session | None" = None) -> int:
+    """Run one command; returns the exit code. `session` is what commands work with, for tests."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in arguments
+    for stream in (sys.stdout, sys.stderr):
+        _use_utf8(stream)
+    try:
+        return _run(arguments, session)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return FAILED
+    except StashSkillsError as error:
+        failures.show(error, as_json=as_json)
+        return FAILED
+    except Exception as error:  # noqa: BLE001 - the one place where no error may go further
+        failures.show_unexpected(error, as_json=as_json)
+        return FAILED
+
+
+def _run(arguments: list[str], session: "Session | None") -> int:
+    # Imported here: a client waits for `serve`, and the rest of the command would delay it, while
+    # the other commands do without the server's libraries.
+    if arguments == ["serve"] and session is None:
+        from stash_mcp.cli.serving import serve
+
+        serve()
+    from stash_mcp.cli.app import run_command
+
+    code = run_command(arguments, session)
+    sys.stdout.flush()
+    return code
+
+
+def _use_utf8(stream: TextIO) -> None:
+    """Windows consoles and pipes have other encodings, in which a conversation may not fit."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Whoever read our output is gone; keep the interpreter from failing once more at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,161 @@
+"""GEPA's adapter: a batch of examples and a body in, replies and scores out.
+
+Failure policy, by the pipeline's contract: a request that the task model rejects, or answers with
+nothing, scores 0 and carries its error to reflection; every other error of a model ends the run.
+All requests of a batch go out at once, up to the model's own limit.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gepa import EvaluationBatch
+
+from stash_mcp.errors import EmptyReplyError, RequestRejectedError, RunError, StashSkillsError
+from stash_mcp.models import Example, Message, Skill
+from stash_mcp.optimization.identity import Identity
+from stash_mcp.optimization.llm import ChatModel
+from stash_mcp.optimization.reflection import ReflectionRecord
+from stash_mcp.rendering import render_messages, render_reply
+from stash_mcp.skills.document import system_message
+
+COMPONENT = "skill_body"
+
+
+class Scorer(Protocol):
+    def score(self, texts: Sequence[str]) -> list[float]:
+        """How well each rendered conversation ends, 0 to 1, in order."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One example answered with one body. `score` is 0 to 1; `error` says why there is no reply."""
+
+    example: Example
+    reply: str
+    score: float
+    error: str | None = None
+
+
+class SkillAdapter:
+    # GEPA looks for this attribute and loses every proposal in silence where it is missing.
+    propose_new_texts = None
+
+    def __init__(
+        self,
+        identity: Identity,
+        task: ChatModel,
+        scorer: Scorer,
+        runner: asyncio.Runner,
+        on_reply: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        """on_reply is called with (answered so far, in all) as a batch goes on."""
+        self.failures: dict[str, int] = {}
+        """Most requests rejected in one batch that was answered with each body."""
+        self._identity = identity
+        self._task = task
+        self._scorer = scorer
+        self._runner = runner
+        self._on_reply = on_reply
+
+    def trials(self, batch: Sequence[Example], body: str) -> list[Trial]:
+        """Each example answered and scored, in order."""
+        skill = Skill(name=self._identity.name, description=self._identity.description, body=body)
+        answered = self._runner.run(self._answer_all(batch, skill))
+        texts = [
+            render_reply(trial.example.messages, trial.reply)
+            for trial in answered
+            if trial.error is None
+        ]
+        scores = iter(_checked(self._scorer.score(texts), len(texts)))
+        return [
+            trial if trial.error is not None else Trial(trial.example, trial.reply, next(scores))
+            for trial in answered
+        ]
+
+    # --- what GEPA calls ---
+
+    def evaluate(
+        self, batch: list[Example], candidate: dict[str, str], capture_traces: bool = False
+    ) -> EvaluationBatch[Trial, str]:
+        trials = self.trials(batch, candidate[COMPONENT])
+        failed = [trial for trial in trials if trial.error is not None]
+        if not self.failures and len(failed) == len(trials):
+            # The first batch is the seed on every example: nothing can be measured here.
+            raise RunError(
+                f"The task model rejected every one of the {len(trials)} requests. The first: "
+                f"{failed[0].error}",
+                "Mend what those words say, or take another task model.",
+            )
+        body = candidate[COMPONENT]
+        self.failures[body] = max(len(failed), self.failures.get(body, 0))
+        return EvaluationBatch(
+            outputs=[trial.reply for trial in trials],
+            scores=[trial.score for trial in trials],
+            trajectories=trials if capture_traces else None,
+        )
+
+    def make_reflective_dataset(
+        self,
+        candidate: dict[str, str],
+        eval_batch: EvaluationBatch[Trial, str],
+        components_to_update: list[str],
+    ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        # GEPA copies each record into a dict; ours comes back out of it in the proposer.
+        records = [{"record": _record(trial)} for trial in eval_batch.trajectories or ()]
+        return dict.fromkeys(components_to_update, records)
+
+    async def _answer_all(self, batch: Sequence[Example], skill: Skill) -> list[Trial]:
+        done = 0
+
+        async def answer(example: Example) -> Trial:
+            nonlocal done
+            trial = await self._answer(example, skill)
+            done += 1
+            self._on_reply(done, len(batch))
+            return trial
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(answer(example)) for example in batch]
+        except* StashSkillsError as failed:
+            # The first one names the cause; the others are its companions or were called off.
+            raise _first(failed) from None
+        return [task.result() for task in tasks]
+
+    async def _answer(self, example: Example, skill: Skill) -> Trial:
+        system = Message(role="system", content=system_message(example.system, skill))
+        try:
+            answer = await self._task.ask([system, *example.messages])
+        except (RequestRejectedError, EmptyReplyError) as error:
+            return Trial(example, "", 0.0, str(error))
+        return Trial(example, answer.text, 0.0)
+
+
+def _first(group: BaseExceptionGroup[StashSkillsError]) -> StashSkillsError:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _record(trial: Trial) -> ReflectionRecord:
+    return ReflectionRecord(
+        conversation=render_messages(trial.example.messages),
+        reply=trial.reply,
+        score=trial.score,
+        error=trial.error,
+        comments=trial.example.feedback,
+    )
+
+
+def _checked(scores: list[float], expected: int) -> list[float]:
+    """GEPA asserts on a score that is no number, and runs past a list that is too short."""
+    usable = len(scores) == expected and all(math.isfinite(score) for score in scores)
+    if not usable:
+        raise RunError(
+            f"The reward model gave {len(scores)} scores for {expected} replies, or one that is "
+            "not a finite number.",
+            "Train the reward model again.",
+        )
+    return scores

@@ -1,0 +1,373 @@
+"""Chat models through LiteLLM: one call, its retries, its errors in our words, its usage.
+
+LiteLLM's own retries are off: they need a package that it does not depend on, and without it every
+error loses its class. Each of its exceptions has a row in `_KINDS`.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+import litellm
+import openai
+from litellm import exceptions as raised
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+
+from stash_mcp.errors import (
+    EmptyReplyError,
+    ModelAuthError,
+    ModelError,
+    ModelNotFoundError,
+    ModelRateLimitError,
+    ModelServerError,
+    ModelUnreachableError,
+    RequestRejectedError,
+)
+from stash_mcp.models import Message, Usage
+from stash_mcp.redaction import redact
+
+# It prints advertisements on standard output otherwise.
+litellm.suppress_debug_info = True
+
+WORDS_LIMIT = 600
+_PLACEHOLDER_KEY = "not-needed"
+_RETRIED = (ModelRateLimitError, ModelServerError, ModelUnreachableError)
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often and how patiently one request is repeated.
+
+    attempts: requests in all, 1 or more. base_seconds: the first pause; each next one doubles, up
+    to max_seconds, with full jitter. A Retry-After of the server is honoured up to
+    max_retry_after_seconds.
+    """
+
+    attempts: int = 5
+    base_seconds: float = 1.0
+    max_seconds: float = 20.0
+    max_retry_after_seconds: float = 60.0
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    jitter: random.Random = field(default_factory=random.Random)
+
+    def pause(self, attempt: int, retry_after: float | None) -> float:
+        """Seconds to wait after failed attempt number `attempt`, from 1."""
+        if retry_after is not None:
+            return min(retry_after, self.max_retry_after_seconds)
+        longest = min(self.base_seconds * 2 ** (attempt - 1), self.max_seconds)
+        return self.jitter.uniform(longest / 2, longest)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function that the model is made to call; `parameters` is a JSON schema."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model said. `text` may be empty when `tool_arguments`, JSON text, is given."""
+
+    text: str
+    finish_reason: str | None
+    tool_arguments: str | None = None
+
+    @property
+    def truncated(self) -> bool:
+        return self.finish_reason == "length"
+
+
+class ChatModel:
+    """One model at one place, called from one event loop.
+
+    model: LiteLLM's name, `provider/name`. api_base: URL of an OpenAI-compatible or other server,
+    or None for the provider's own. timeout: seconds for one request. At most `max_concurrency`
+    requests are in flight.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        api_base: str | None = None,
+        *,
+        timeout: float = 180.0,
+        max_concurrency: int = 8,
+        retry: RetryPolicy | None = None,
+        secrets: Sequence[str] = (),
+    ) -> None:
+        self.model = model
+        self.api_base = api_base
+        self.usage = Usage()
+        self._check_provider()
+        self._timeout = timeout
+        self._retry = retry or RetryPolicy()
+        self._slots = asyncio.Semaphore(max_concurrency)
+        self._secrets = tuple(secrets)
+
+    def _check_provider(self) -> None:
+        # Unknown providers look like a rejected request later, which would score 0 in silence.
+        try:
+            litellm.get_llm_provider(self.model, api_base=self.api_base)
+        except raised.BadRequestError as error:
+            raise ModelNotFoundError(
+                f"The model's name '{self.model}' names no provider that is known.",
+                "Write it as provider/name, such as openai/gpt-5 or anthropic/claude-sonnet-5; for "
+                "an OpenAI-compatible server, openai/NAME with its base URL.",
+            ) from error
+
+    async def ask(self, messages: Sequence[Message], tool: Tool | None = None) -> Answer:
+        """The model's answer, after bounded retries.
+
+        Raises RequestRejectedError or EmptyReplyError for this request alone; any other ModelError
+        concerns every request.
+        """
+        async with self._slots:
+            async for attempt in AsyncRetrying(
+                stop=stop_after_attempt(self._retry.attempts),
+                retry=retry_if_exception_type(_RETRIED),
+                wait=self._wait,
+                sleep=self._retry.sleep,
+                reraise=True,
+            ):
+                with attempt:
+                    return await self._ask_once(messages, tool)
+        raise AssertionError("the retries end with an answer or an error")
+
+    def _wait(self, state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        cause = error.__cause__ if error else None
+        return self._retry.pause(state.attempt_number, retry_after_seconds(cause))
+
+    async def _ask_once(self, messages: Sequence[Message], tool: Tool | None) -> Answer:
+        try:
+            response = await litellm.acompletion(
+                model=self.model,
+                messages=[message.model_dump() for message in messages],
+                timeout=self._timeout,
+                max_retries=0,
+                **self._place(),
+                **_tool_parameters(tool),
+            )
+        except MODEL_EXCEPTIONS as error:
+            raise self._translated(error) from error
+        self._count(response)
+        return _answer(response, self.model)
+
+    def _place(self) -> dict[str, str]:
+        if self.api_base is None:
+            return {}
+        place = {"api_base": self.api_base}
+        if not litellm.validate_environment(self.model)["keys_in_environment"]:
+            # The client library refuses to send a request without a key, wanted or not.
+            place["api_key"] = _PLACEHOLDER_KEY
+        return place
+
+    def _count(self, response: Any) -> None:
+        usage = getattr(response, "usage", None)
+        cost = self._cost(response)
+        known = self.usage.calls == 0 or self.usage.cost_usd is not None
+        self.usage = Usage(
+            calls=self.usage.calls + 1,
+            prompt_tokens=self.usage.prompt_tokens + (getattr(usage, "prompt_tokens", 0) or 0),
+            completion_tokens=self.usage.completion_tokens
+            + (getattr(usage, "completion_tokens", 0) or 0),
+            cost_usd=(self.usage.cost_usd or 0.0) + cost if known and cost is not None else None,
+        )
+
+    def _cost(self, response: Any) -> float | None:
+        # A server of one's own may echo a priced model's name: its price is not that one.
+        if self.api_base is not None:
+            return None
+        cost = response._hidden_params.get("response_cost")
+        return None if cost is None else float(cost)
+
+    def _translated(self, error: Exception) -> ModelError:
+        kind = kind_of(error)
+        where = f"'{self.model}'" + (f" at {self.api_base}" if self.api_base else "")
+        words = redact(_words(error), self._secrets)
+        return kind(f"{_PROBLEMS[kind].format(where=where)}: {words}", self._fix(kind))
+
+    def _fix(self, kind: type[ModelError]) -> str:
+        if kind is ModelAuthError:
+            return self._key_fix()
+        return _FIXES[kind]
+
+    def _key_fix(self) -> str:
+        missing = litellm.validate_environment(self.model)["missing_keys"]
+        if missing:
+            names = " and ".join(missing)
+            return (
+                f"{names} is not set: set it in the environment that the command or the MCP "
+                "server starts in, and start the run again."
+            )
+        return "Check that the key in the environment is valid and may use this model."
+
+
+def _tool_parameters(tool: Tool | None) -> dict[str, Any]:
+    if tool is None:
+        return {}
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    return {
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": {"type": "function", "function": {"name": tool.name}},
+    }
+
+
+def _answer(response: Any, model: str) -> Answer:
+    choices = getattr(response, "choices", None) or []
+    if not choices:
+        raise EmptyReplyError(f"The model '{model}' answered without a choice.", _EMPTY_FIX)
+    choice = choices[0]
+    calls = getattr(choice.message, "tool_calls", None) or []
+    answer = Answer(
+        text=choice.message.content or "",
+        finish_reason=getattr(choice, "finish_reason", None),
+        tool_arguments=calls[0].function.arguments if calls else None,
+    )
+    if answer.finish_reason == "content_filter":
+        raise EmptyReplyError(f"The answer of the model '{model}' was filtered.", _EMPTY_FIX)
+    if not answer.text.strip() and answer.tool_arguments is None:
+        raise EmptyReplyError(
+            f"The model '{model}' answered with an empty text (finish reason: "
+            f"{answer.finish_reason or 'none'}).",
+            _EMPTY_FIX,
+        )
+    return answer
+
+
+# --- errors ---
+
+# Every class of litellm.exceptions, by the nearest ancestor in this table. APIError carries a
+# status that says more than its class does; see `kind_of`.
+_KINDS: dict[type[Exception], type[ModelError]] = {
+    raised.BadRequestError: RequestRejectedError,
+    raised.UnprocessableEntityError: RequestRejectedError,
+    raised.PaymentRequiredError: ModelAuthError,
+    raised.LiteLLMUnknownProvider: ModelNotFoundError,
+    raised.EndpointNotSupportedByModelError: ModelNotFoundError,
+    raised.UnsupportedEndpointError: ModelNotFoundError,
+    raised.AuthenticationError: ModelAuthError,
+    raised.PermissionDeniedError: ModelAuthError,
+    raised.NotFoundError: ModelNotFoundError,
+    raised.RateLimitError: ModelRateLimitError,
+    raised.Timeout: ModelServerError,
+    raised.InternalServerError: ModelServerError,
+    raised.ServiceUnavailableError: ModelServerError,
+    raised.BadGatewayError: ModelServerError,
+    raised.APIConnectionError: ModelUnreachableError,
+    raised.APIResponseValidationError: ModelServerError,
+    raised.APIError: ModelServerError,
+    raised.BudgetExceededError: ModelAuthError,
+    raised.GuardrailRaisedException: RequestRejectedError,
+    raised.BlockedPiiEntityError: RequestRejectedError,
+    raised.ModifyResponseException: RequestRejectedError,
+    raised.SensitiveDataRouteException: RequestRejectedError,
+    raised.ModelNotMappedError: ModelNotFoundError,
+    raised.OpenAIError: ModelServerError,
+    openai.OpenAIError: ModelServerError,
+}
+
+MODEL_EXCEPTIONS = tuple(_KINDS)
+
+_STATUSES: dict[int, type[ModelError]] = {
+    HTTPStatus.UNAUTHORIZED: ModelAuthError,
+    HTTPStatus.FORBIDDEN: ModelAuthError,
+    HTTPStatus.PAYMENT_REQUIRED: ModelAuthError,
+    HTTPStatus.NOT_FOUND: ModelNotFoundError,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: RequestRejectedError,
+    HTTPStatus.REQUEST_TIMEOUT: ModelServerError,
+    HTTPStatus.TOO_MANY_REQUESTS: ModelRateLimitError,
+}
+
+_EMPTY_FIX = "This conversation scores 0; if many do, take another model."
+
+_PROBLEMS: dict[type[ModelError], str] = {
+    RequestRejectedError: "The model {where} rejected the request",
+    ModelAuthError: "The model {where} refused the key",
+    ModelNotFoundError: "The model {where} was not found",
+    ModelRateLimitError: "The model {where} kept answering that the rate limit is reached",
+    ModelUnreachableError: "The model {where} cannot be reached",
+    ModelServerError: "The model {where} kept failing",
+}
+
+_FIXES: dict[type[ModelError], str] = {
+    RequestRejectedError: "This conversation scores 0; the words above say why.",
+    ModelNotFoundError: "Check the model's name, written as provider/name, and its base URL.",
+    ModelRateLimitError: "Wait, or lower max_concurrency, and start the run again.",
+    ModelUnreachableError: "Check that the server is running and that the base URL is right.",
+    ModelServerError: "Wait until the server answers again, and start the run again.",
+}
+
+
+def kind_of(error: Exception) -> type[ModelError]:
+    """Our class for one of LiteLLM's exceptions."""
+    if _without_key(error):
+        return ModelAuthError
+    if _never_connected(error):
+        return ModelUnreachableError
+    for ancestor in type(error).__mro__:
+        kind = _KINDS.get(ancestor)
+        if kind is not None:
+            generic = ancestor in (raised.APIError, raised.OpenAIError, openai.OpenAIError)
+            return _STATUSES.get(_status(error), kind) if generic else kind
+    raise TypeError(f"{type(error).__name__} is no exception of the model library") from error
+
+
+def _status(error: Exception) -> int:
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else 0
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _without_key(error: Exception) -> bool:
+    """Whether the client library refused to send: it raises its bare base class for that, and
+    LiteLLM reports a server's error 500."""
+    return any(type(cause) is openai.OpenAIError for cause in _causes(error))
+
+
+def _never_connected(error: BaseException) -> bool:
+    """Whether nothing answered: LiteLLM reports that as a server's error 500."""
+    for cause in _causes(error):
+        if isinstance(cause, openai.APITimeoutError):
+            return False
+        if isinstance(cause, (openai.APIConnectionError, ConnectionError)):
+            return True
+    return False
+
+
+def retry_after_seconds(error: BaseException | None) -> float | None:
+    """Seconds that the server asked to wait, where it did so in seconds."""
+    response = getattr(error, "response", None)
+    headers = getattr(response, "headers", None) or {}
+    extra = getattr(error, "litellm_response_headers", None) or {}
+    value = headers.get("retry-after") or extra.get("retry-after")
+    try:
+        return max(0.0, float(value)) if value is not None else None
+    except ValueError:
+        return None
+
+
+def _words(error: Exception) -> str:
+    """The provider's own words, on one line and not too long."""
+    message = str(getattr(error, "message", None) or error)
+    prefix = f"litellm.{type(error).__name__}: "
+    while message.startswith(prefix):
+        message = message.removeprefix(prefix)
+    words = " ".join(message.split())
+    return words if len(words) <= WORDS_LIMIT else words[:WORDS_LIMIT] + "..."

@@ -1,0 +1,1 @@
+"""Runs and trainings as jobs: their records, folders, plan, and the process that does them."""

@@ -1,0 +1,108 @@
+"""A job's folder: the files' names and shapes that the pipeline's contract fixes.
+
+`job.json` and the inputs are written when the job is created and are not changed after; the rest
+is the worker's. Keys and files of ours stand beside the contract's and keep their meaning.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from stash_mcp.errors import RunError
+from stash_mcp.models import (
+    Example,
+    JobKind,
+    PreferencePair,
+    RunRequest,
+    TrainRequest,
+)
+from stash_mcp.storage.files import (
+    jsonl_lines,
+    private_dir,
+    read_text,
+    write_atomic,
+    write_json,
+    write_jsonl,
+)
+
+ERROR_CHARACTERS = 2000
+
+
+class JobFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def log_path(self) -> Path:
+        return self.path / "worker.log"
+
+    @property
+    def model_path(self) -> Path:
+        return self.path / "model"
+
+    @property
+    def result_path(self) -> Path:
+        return self.path / "result.json"
+
+    def create_training(self, request: TrainRequest, pairs: Sequence[PreferencePair]) -> None:
+        private_dir(self.path)
+        write_jsonl(self.path / "pairs.jsonl", pairs)
+        write_json(
+            self.path / "job.json",
+            {
+                "kind": JobKind.TRAIN,
+                "compute": "local",
+                "artifact_key": None,
+                **request.model_dump(mode="json"),
+            },
+        )
+
+    def create_run(self, request: RunRequest, examples: Sequence[Example]) -> None:
+        private_dir(self.path)
+        write_jsonl(self.path / "gepa_examples.jsonl", examples)
+        write_json(
+            self.path / "job.json",
+            {
+                "kind": JobKind.GEPA,
+                "reward_model_key": request.reward_model_id,
+                **request.model_dump(mode="json"),
+            },
+        )
+
+    def pairs(self) -> list[PreferencePair]:
+        return [PreferencePair.model_validate_json(line) for line in self._lines("pairs.jsonl")]
+
+    def examples(self) -> list[Example]:
+        return [Example.model_validate_json(line) for line in self._lines("gepa_examples.jsonl")]
+
+    def write_score_items(self, items: Sequence[tuple[str, str]]) -> None:
+        """(trace id, rendered text) of each trace that is scored once the model is trained."""
+        rows = (json.dumps({"trace_id": key, "text": text}) + "\n" for key, text in items)
+        write_atomic(self.path / "score_items.jsonl", "".join(rows))
+
+    def score_items(self) -> list[tuple[str, str]]:
+        rows = [json.loads(line) for line in self._lines("score_items.jsonl")]
+        return [(row["trace_id"], row["text"]) for row in rows]
+
+    def write_scores(self, scores: Sequence[tuple[str, float]]) -> None:
+        """(trace id, raw reward)."""
+        rows = (json.dumps({"trace_id": key, "score": score}) + "\n" for key, score in scores)
+        write_atomic(self.path / "scores.jsonl", "".join(rows))
+
+    def end_of_log(self) -> str:
+        """The log's last 2,000 characters; empty when there is none."""
+        if not self.log_path.exists():
+            return ""
+        text = self.log_path.read_bytes().decode("utf-8", errors="replace")
+        return text[-ERROR_CHARACTERS:]
+
+    def _lines(self, name: str) -> list[str]:
+        path = self.path / name
+        try:
+            return [line for _, line in jsonl_lines(read_text(path))]
+        except (ValidationError, UnicodeDecodeError) as error:
+            raise RunError(
+                f"The job's file {path} is damaged: {error}.", "Start the job again."
+            ) from error

@@ -1,0 +1,121 @@
+"""How far a budget of metric calls reaches: GEPA's arithmetic, done before anything is spent.
+
+Scoring the seed costs one metric call for each example. Every proposal costs two minibatches (the
+parent's and its own), and each example once more when it is accepted. A run stops before a
+proposal that might not fit any more, so the budget is never exceeded.
+"""
+
+from collections.abc import Sequence
+
+from stash_mcp.errors import BudgetError
+from stash_mcp.models import BUILTIN_REFLECTION, Example, Plan, Skipped
+
+MIN_PROPOSALS = 2
+DEFAULT_PROPOSALS = 6
+DEFAULT_METRIC_CALLS = 40
+FEW_EXAMPLES = 10
+
+_CHARACTERS_PER_TOKEN = 4
+# What a skill adds to each prompt: measured bodies are 1,000 to 4,000 characters.
+_SKILL_TOKENS = 600
+# A refused proposal is asked again once, and an identity is asked for at most three times.
+_REFLECTION_CALLS_PER_PROPOSAL = 2
+_IDENTITY_CALLS = 3
+
+
+def budget_for(proposals: int, examples: int, minibatch: int) -> int:
+    """Metric calls that reach `proposals` proposals even if each of them is accepted."""
+    return examples + proposals * (2 * minibatch + examples)
+
+
+def default_budget(examples: int, minibatch: int) -> int:
+    return max(DEFAULT_METRIC_CALLS, budget_for(DEFAULT_PROPOSALS, examples, minibatch))
+
+
+def proposals_at_best(budget: int, examples: int, minibatch: int) -> int:
+    """None is accepted: each costs two minibatches, and room for one acceptance stays free."""
+    return max(0, (budget - 2 * examples) // (2 * minibatch))
+
+
+def proposals_at_worst(budget: int, examples: int, minibatch: int) -> int:
+    return max(0, (budget - examples) // (2 * minibatch + examples))
+
+
+def next_proposal_fits(used: int, budget: int, examples: int, minibatch: int) -> bool:
+    """Whether one more proposal stays within the budget even if it is accepted."""
+    return used + 2 * minibatch + examples <= budget
+
+
+def check_budget(budget: int, examples: int, minibatch: int) -> None:
+    """Refuse a budget that cannot be relied on for two proposals: one lucky one looks like success.
+
+    Raises BudgetError with the smallest budget that can.
+    """
+    if proposals_at_worst(budget, examples, minibatch) >= MIN_PROPOSALS:
+        return
+    minimum = budget_for(MIN_PROPOSALS, examples, minibatch)
+    raise BudgetError(
+        f"A budget of {budget} metric calls cannot reach two proposals on {examples} "
+        f"conversations in minibatches of {minibatch}.",
+        f"Give max_metric_calls={minimum} or more, fewer conversations (trace_ids), or leave it "
+        f"out to take {default_budget(examples, minibatch)}.",
+        minimum,
+    )
+
+
+def make_plan(
+    examples: Sequence[Example],
+    *,
+    heldout: int,
+    skipped: Sequence[Skipped],
+    budget: int,
+    minibatch: int,
+    reflection_model: str,
+) -> Plan:
+    """examples: all of the run's; the last `heldout` of them are kept for the final measure."""
+    scored = len(examples) - heldout
+    at_best = proposals_at_best(budget, scored, minibatch)
+    calls = budget + 2 * heldout
+    builtin = reflection_model == BUILTIN_REFLECTION
+    return Plan(
+        examples=scored,
+        heldout_examples=heldout,
+        skipped=tuple(skipped),
+        commented_examples=sum(bool(example.feedback) for example in examples),
+        max_metric_calls=budget,
+        proposals_at_best=at_best,
+        proposals_at_worst=proposals_at_worst(budget, scored, minibatch),
+        task_calls_at_most=calls,
+        reflection_calls_at_most=0
+        if builtin
+        else _REFLECTION_CALLS_PER_PROPOSAL * at_best + _IDENTITY_CALLS,
+        prompt_tokens_estimate=calls * _prompt_tokens(examples),
+        notes=tuple(_notes(examples, heldout)),
+    )
+
+
+def _prompt_tokens(examples: Sequence[Example]) -> int:
+    characters = sum(
+        len(example.system or "") + sum(len(message.content) for message in example.messages)
+        for example in examples
+    )
+    return characters // (_CHARACTERS_PER_TOKEN * len(examples)) + _SKILL_TOKENS
+
+
+def _notes(examples: Sequence[Example], heldout: int) -> list[str]:
+    notes = []
+    if len(examples) < FEW_EXAMPLES:
+        notes.append(
+            f"Only {len(examples)} conversations: at this number most of a gain is luck. "
+            "30 or more give a number that can be believed."
+        )
+    if not heldout:
+        notes.append(
+            "No conversations are held out, so the scores are of the very conversations that the "
+            "skill was optimised on and flatter it."
+        )
+    if not any(example.feedback for example in examples):
+        notes.append(
+            "None of these conversations has a comment: reflection has only scores to go by."
+        )
+    return notes

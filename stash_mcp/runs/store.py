@@ -1,0 +1,247 @@
+"""The jobs' records: state changes, progress, events, candidates.
+
+States go queued -> running -> succeeded | failed | cancelled, and running -> queued when the
+worker that ran a job has died. Every change names the state it starts from, so that of two
+processes that try the same change one wins and the other is told.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+
+from stash_mcp.errors import NotFoundError
+from stash_mcp.models import (
+    Candidate,
+    Event,
+    Job,
+    JobKind,
+    JobStatus,
+    Plan,
+    Progress,
+    RunRequest,
+    TrainRequest,
+)
+from stash_mcp.storage.database import Database
+
+Clock = Callable[[], datetime]
+
+_NOUNS = {JobKind.GEPA: "run", JobKind.TRAIN: "reward model"}
+_LISTINGS = {
+    JobKind.GEPA: "List the runs to see their ids (list_runs, or `stash-skills runs`).",
+    JobKind.TRAIN: "List the reward models to see their ids (list_reward_models, or "
+    "`stash-skills models`).",
+}
+
+
+class JobStore:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def create(
+        self,
+        job_id: str,
+        kind: JobKind,
+        name: str,
+        request: TrainRequest | RunRequest,
+        plan: Plan | None = None,
+        status: JobStatus = JobStatus.QUEUED,
+    ) -> None:
+        """Add a job at the end of the queue; status `running` keeps the worker off it."""
+        with self._database.write() as connection:
+            connection.execute(
+                """
+                INSERT INTO jobs (id, kind, name, status, request, plan, progress, created_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                """,
+                (
+                    job_id,
+                    kind,
+                    name,
+                    status,
+                    request.model_dump_json(),
+                    "{}" if plan is None else plan.model_dump_json(),
+                    Progress().model_dump_json(),
+                    self._now(),
+                ),
+            )
+
+    def get(self, job_id: str, kind: JobKind | None = None) -> Job:
+        """The job with this id; with `kind`, one of another kind counts as unknown."""
+        with self._database.read() as connection:
+            row = connection.execute("SELECT * FROM jobs WHERE id = ?", (job_id,)).fetchone()
+        if row is None or (kind is not None and row["kind"] != kind):
+            kind = kind or JobKind.GEPA
+            raise NotFoundError(f"There is no {_NOUNS[kind]} '{job_id}'.", _LISTINGS[kind])
+        return _job(row)
+
+    def all(self, kind: JobKind) -> list[Job]:
+        """Newest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT * FROM jobs WHERE kind = ? ORDER BY seq DESC", (kind,)
+            ).fetchall()
+        return [_job(row) for row in rows]
+
+    def has_work(self) -> bool:
+        """Whether a job waits, or is marked as running (by a worker alive or dead)."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT 1 FROM jobs WHERE status IN (?, ?) LIMIT 1",
+                (JobStatus.QUEUED, JobStatus.RUNNING),
+            ).fetchone()
+        return row is not None
+
+    # --- the worker's side ---
+
+    def claim_next(self) -> Job | None:
+        """Mark the oldest queued job as running and return it."""
+        with self._database.write() as connection:
+            row = connection.execute(
+                "SELECT id FROM jobs WHERE status = ? ORDER BY seq LIMIT 1", (JobStatus.QUEUED,)
+            ).fetchone()
+            if row is None:
+                return None
+            connection.execute(
+                """
+                UPDATE jobs SET status = ?, started_at = coalesce(started_at, ?),
+                    attempts = attempts + 1 WHERE id = ?
+                """,
+                (JobStatus.RUNNING, self._now(), row["id"]),
+            )
+        return self.get(row["id"])
+
+    def requeue_orphans(self) -> list[str]:
+        """Put back what a dead worker left running; to be called by the one living worker."""
+        with self._database.write() as connection:
+            rows = connection.execute(
+                "UPDATE jobs SET status = ? WHERE status = ? RETURNING id",
+                (JobStatus.QUEUED, JobStatus.RUNNING),
+            ).fetchall()
+            for row in rows:
+                _add_event(connection, row["id"], self._now(), "Its worker died; queued again.")
+        return [row["id"] for row in rows]
+
+    def report(self, job_id: str, progress: Progress) -> None:
+        with self._database.write() as connection:
+            connection.execute(
+                "UPDATE jobs SET progress = ? WHERE id = ?", (progress.model_dump_json(), job_id)
+            )
+
+    def add_event(self, job_id: str, message: str) -> None:
+        with self._database.write() as connection:
+            _add_event(connection, job_id, self._now(), message)
+
+    def succeed(self, job_id: str, result: str) -> bool:
+        """result: JSON text. Whether the job was still running."""
+        return self._finish(job_id, JobStatus.SUCCEEDED, result, None, None)
+
+    def fail(self, job_id: str, reason: str, error: str) -> bool:
+        """reason: a sentence or two. error: the end of the job's log, the reason last."""
+        return self._finish(job_id, JobStatus.FAILED, None, reason, error)
+
+    def _finish(
+        self,
+        job_id: str,
+        status: JobStatus,
+        result: str | None,
+        reason: str | None,
+        error: str | None,
+    ) -> bool:
+        with self._database.write() as connection:
+            changed = connection.execute(
+                """
+                UPDATE jobs SET status = ?, result = ?, reason = ?, error = ?, finished_at = ?
+                WHERE id = ? AND status = ?
+                """,
+                (status, result, reason, error, self._now(), job_id, JobStatus.RUNNING),
+            ).rowcount
+            if changed:
+                _add_event(connection, job_id, self._now(), reason or f"The job {status}.")
+        return bool(changed)
+
+    # --- candidates ---
+
+    def clear_candidates(self, job_id: str) -> None:
+        with self._database.write() as connection:
+            connection.execute("DELETE FROM candidates WHERE job_id = ?", (job_id,))
+
+    def put_candidate(self, job_id: str, candidate: Candidate) -> None:
+        with self._database.write() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO candidates VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    job_id,
+                    candidate.number,
+                    candidate.skill,
+                    candidate.score,
+                    json.dumps(candidate.parents),
+                    json.dumps(candidate.scores),
+                ),
+            )
+
+    def candidates(self, job_id: str) -> list[Candidate]:
+        """By number."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT * FROM candidates WHERE job_id = ? ORDER BY number", (job_id,)
+            ).fetchall()
+        return [
+            Candidate(
+                number=row["number"],
+                skill=row["skill"],
+                score=row["score"],
+                parents=tuple(json.loads(row["parents"])),
+                scores=json.loads(row["scores"]),
+            )
+            for row in rows
+        ]
+
+    def events(self, job_id: str, after: int = 0) -> list[Event]:
+        """Oldest first, those numbered above `after`."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT * FROM events WHERE job_id = ? AND number > ? ORDER BY number",
+                (job_id, after),
+            ).fetchall()
+        return [
+            Event(
+                number=row["number"],
+                at=datetime.fromisoformat(row["at"]),
+                message=row["message"],
+            )
+            for row in rows
+        ]
+
+    def _now(self) -> str:
+        return self._clock().isoformat()
+
+
+def _add_event(connection: sqlite3.Connection, job_id: str, at: str, message: str) -> None:
+    connection.execute(
+        "INSERT INTO events (job_id, at, message) VALUES (?, ?, ?)", (job_id, at, message)
+    )
+
+
+def _job(row: sqlite3.Row) -> Job:
+    return Job(
+        id=row["id"],
+        kind=JobKind(row["kind"]),
+        name=row["name"],
+        status=JobStatus(row["status"]),
+        request=json.loads(row["request"]),
+        plan=json.loads(row["plan"]),
+        progress=Progress.model_validate_json(row["progress"]),
+        result=None if row["result"] is None else json.loads(row["result"]),
+        reason=row["reason"],
+        error=row["error"],
+        attempts=row["attempts"],
+        created_at=datetime.fromisoformat(row["created_at"]),
+        started_at=_time(row["started_at"]),
+        finished_at=_time(row["finished_at"]),
+    )
+
+
+def _time(value: str | None) -> datetime | None:
+    return None if value is None else datetime.fromisoformat(value)

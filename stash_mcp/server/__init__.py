@@ -1,0 +1,1 @@
+"""The MCP server: thin. It parses, calls the backend, and returns a typed result."""

@@ -1,0 +1,63 @@
+"""Parameters that several tools share, and how a function becomes a tool.
+
+A text parameter that may be left out is a `str` with the default "": the SDK reads a string
+given for any other type as JSON, which would turn a message such as `[1]` into a list.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import ToolAnnotations
+from pydantic import Field
+
+from stash_mcp.server.schemas import slim
+
+Limit = Annotated[int, Field(ge=1, le=100, description="How many rows at most")]
+Offset = Annotated[int, Field(ge=0, description="How many rows to skip: next_offset of a page")]
+TraceId = Annotated[str, Field(min_length=1, description="As in list_traces")]
+RunId = Annotated[str, Field(min_length=1, description="As in list_runs")]
+TraceIds = Annotated[
+    tuple[str, ...],
+    Field(max_length=1000, description='Ids, or patterns such as "support-*"; default: all of'),
+]
+AtLeast0 = Annotated[int, Field(ge=0)]
+AtLeast1 = Annotated[int, Field(ge=1)]
+
+
+def make_tool(
+    function: Callable[..., Any],
+    title: str,
+    *,
+    reads_only: bool = False,
+    replaces: bool = False,
+    idempotent: bool = False,
+    calls_models: bool = False,
+) -> Tool:
+    """The tool with the function's own name; its docstring is the tool's description.
+
+    replaces: it may replace something that a person made. calls_models: it leads to calls over
+    the network.
+    """
+    tool = Tool.from_function(
+        function,
+        title=title,
+        description=inspect.getdoc(function),
+        annotations=ToolAnnotations(
+            read_only_hint=reads_only,
+            destructive_hint=replaces,
+            idempotent_hint=reads_only or idempotent,
+            open_world_hint=calls_models,
+        ),
+        structured_output=True,
+    )
+    tool.parameters = slim(tool.parameters)
+    if tool.fn_metadata.output_schema is not None:
+        tool.fn_metadata.output_schema = slim(tool.fn_metadata.output_schema)
+    return tool
+
+
+def given(text: str) -> str | None:
+    """A text argument; None where it was left out or is blank."""
+    return text if text.strip() else None

@@ -1,0 +1,67 @@
+"""What a refused or failed tool call says: what happened, to what, and what to do next.
+
+Clients show a model the text of an error and nothing else of it, so everything is in the text.
+"""
+
+import logging
+
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, TextContent
+from pydantic import ValidationError
+
+from stash_mcp.errors import InputError, InstallConflictError, StashSkillsError
+from stash_mcp.server.shortening import shorten
+
+DIFF_CHARACTERS = 12_000
+_GIVEN_CHARACTERS = 80
+
+logger = logging.getLogger(__name__)
+
+
+def refusal(tool: str, error: ToolError | StashSkillsError) -> CallToolResult:
+    text = explain(tool, error.__cause__ if isinstance(error, ToolError) else error)
+    # Without a cause the SDK refused the call itself: the tool is unknown.
+    content = TextContent(type="text", text=text or f"{error}. Ask for the list of tools.")
+    return CallToolResult(content=[content], is_error=True)
+
+
+def explain(tool: str, error: BaseException | None) -> str:
+    match error:
+        case None:
+            return ""
+        case InstallConflictError():
+            return f"{error}\n\n{shorten(error.diff, DIFF_CHARACTERS)}"
+        case StashSkillsError():
+            return str(error)
+        case ValidationError():
+            return _invalid_arguments(tool, error)
+        case _:
+            logger.error("The tool %s failed unexpectedly.", tool, exc_info=error)
+            return (
+                f"{tool} failed unexpectedly ({type(error).__name__}); this is a defect of the "
+                "server. Its log, on standard error and kept by the client among its MCP logs, "
+                "has the details. Nothing that was stored is lost; try once more."
+            )
+
+
+def unknown_arguments(tool: str, given: set[str], known: list[str]) -> InputError | None:
+    """The error for arguments that the tool does not have, which the SDK would drop in silence."""
+    unknown = sorted(given - set(known))
+    if not unknown:
+        return None
+    return InputError(
+        f"{tool} has no argument {', '.join(unknown)}.",
+        f"Its arguments are: {', '.join(known) or 'none'}.",
+    )
+
+
+def _invalid_arguments(tool: str, error: ValidationError) -> str:
+    lines = [f"{tool} cannot be called like this:"]
+    for problem in error.errors(include_url=False, include_context=False):
+        place = ".".join(str(part) for part in problem["loc"]) or "arguments"
+        given = shorten(repr(problem["input"]), _GIVEN_CHARACTERS)
+        said = problem["msg"]
+        lines.append(
+            f"- {place}: {said}" + ("" if problem["type"] == "missing" else f", not {given}")
+        )
+    return "\n".join([*lines, "Correct these and call it again."])

@@ -1,0 +1,154 @@
+"""Tools for runs: starting one, following it, listing them."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.tools import Tool
+from pydantic import Field
+
+from stash_mcp.backends.base import RunOrder
+from stash_mcp.models import BUILTIN_REFLECTION
+from stash_mcp.server.job_results import JobState, RunList, StartResult
+from stash_mcp.server.opening import LazyBackend
+from stash_mcp.server.parameters import (
+    AtLeast1,
+    Limit,
+    Offset,
+    TraceIds,
+    given,
+    make_tool,
+)
+from stash_mcp.server.waiting import Until, Watch, wait_for_news
+
+MAX_WAIT_SECONDS = 50
+
+
+class RunTools:
+    def __init__(
+        self, backend: LazyBackend, clock: Callable[[], datetime], poll_seconds: float
+    ) -> None:
+        self._backend = backend
+        self._clock = clock
+        self._poll_seconds = poll_seconds
+
+    def tools(self) -> list[Tool]:
+        return [
+            make_tool(self.start_gepa_run, "Start a GEPA run", calls_models=True),
+            make_tool(self.get_run, "Follow a run or a training", reads_only=True),
+            make_tool(self.list_runs, "List runs", reads_only=True),
+        ]
+
+    def start_gepa_run(
+        self,
+        reward_model_id: Annotated[str, Field(min_length=1, description="A succeeded one")],
+        task_model: Annotated[
+            str,
+            Field(
+                min_length=1,
+                description="The model that the skill is for, by its LiteLLM name, such as "
+                "anthropic/claude-haiku-4-5",
+            ),
+        ],
+        # The default needs no key: a first run works before anything is set up.
+        reflection_model: Annotated[
+            str,
+            Field(
+                min_length=1,
+                description="The model that writes the skill. builtin/comments composes it from "
+                "the comments without a model; a strong model writes better ones",
+            ),
+        ] = BUILTIN_REFLECTION,
+        task_api_base: Annotated[
+            str, Field(description="URL of an OpenAI-compatible server for task_model")
+        ] = "",
+        reflection_api_base: Annotated[
+            str, Field(description="The same for reflection_model")
+        ] = "",
+        max_metric_calls: Annotated[
+            AtLeast1 | None,
+            Field(
+                description="Budget: replies of the task model that are scored; default: enough "
+                "for 6 proposals",
+            ),
+        ] = None,
+        skill_name: Annotated[
+            str, Field(max_length=64, description="a-z, 0-9 and hyphens; default: made up")
+        ] = "",
+        skill_description: Annotated[
+            str, Field(max_length=1024, description="When an agent loads it; default: made up")
+        ] = "",
+        trace_ids: TraceIds = (),
+        seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0,
+        minibatch_size: Annotated[int, Field(ge=1, le=100)] = 3,
+        max_concurrency: Annotated[
+            int, Field(ge=1, le=256, description="Calls of the task model at once")
+        ] = 8,
+        heldout: Annotated[
+            bool, Field(description="Keep a part of the conversations for an honest final score")
+        ] = True,
+    ) -> StartResult:
+        """Use this when a reward model has succeeded, to evolve a skill with GEPA from the
+        reviewers' comments.
+
+        Returns the run's id and its plan (conversations, proposals, calls) within a second; the
+        run goes on in a process of its own. Show the plan to the person: it is what the run will
+        spend. Then wait with get_run. Keys of the models come from the environment of this
+        server. By default the run replays the reward model's own conversations.
+        """
+        order = RunOrder(
+            reward_model_id=reward_model_id,
+            task_model=task_model,
+            reflection_model=reflection_model,
+            task_api_base=given(task_api_base),
+            reflection_api_base=given(reflection_api_base),
+            max_metric_calls=max_metric_calls,
+            skill_name=given(skill_name),
+            skill_description=given(skill_description),
+            trace_ids=trace_ids or None,
+            seed=seed,
+            minibatch_size=minibatch_size,
+            max_concurrency=max_concurrency,
+            heldout=heldout,
+        )
+        return StartResult.of(self._backend().start_run(order))
+
+    async def get_run(
+        self,
+        run_id: Annotated[
+            str, Field(min_length=1, description="Id of a run, or of a reward model in training")
+        ],
+        context: Context[Any, Any],
+        wait_seconds: Annotated[
+            int, Field(ge=0, le=MAX_WAIT_SECONDS, description="How long to wait for news at most")
+        ] = 0,
+        until: Annotated[
+            Until, Field(description="What ends the wait: any news, or only the job's end")
+        ] = "news",
+        after_event: Annotated[
+            int,
+            Field(ge=0, description="last_event of an earlier answer: newer ones are news"),
+        ] = 0,
+    ) -> JobState:
+        """Use this to see where a run or a training stands, or to wait for it: progress, scores,
+        spend, the verdict when it has succeeded, the reason when it has failed.
+
+        With wait_seconds it answers as soon as something happened (until="end": only when the job
+        is over) and at the latest after that time; call it again until the status is succeeded,
+        failed or cancelled.
+        """
+        watch = Watch(self._backend, run_id, after_event)
+        sight = await wait_for_news(
+            watch,
+            wait_seconds,
+            until,
+            self._poll_seconds,
+            context.report_progress,
+            known_events=after_event > 0,
+        )
+        return JobState.of(sight.job, sight.events, sight.last_event, self._clock())
+
+    def list_runs(self, limit: Limit = 20, offset: Offset = 0) -> RunList:
+        """Use this to find a run by what it made, its scores and its state; newest first."""
+        return RunList.of(self._backend().list_runs(), limit, offset)

@@ -1,0 +1,131 @@
+"""What the tools for candidates and installing return."""
+
+import difflib
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from stash_mcp.backends.base import InstallOutcome
+from stash_mcp.errors import NotFoundError
+from stash_mcp.models import Candidate
+from stash_mcp.server.results import Result
+from stash_mcp.server.shortening import characters_within, fit, next_offset, one_line, shorten
+from stash_mcp.skills.document import parse
+
+SKILL_BYTES = 22_000
+DIFF_BYTES = 9_000
+LINE_CHARACTERS = 160
+
+
+class CandidateRow(Result):
+    candidate: int = Field(description="0 is the seed")
+    score: float = Field(description="Mean over the conversations, 0 to 1")
+    gain: float = Field(description="Over the seed")
+    parents: tuple[int, ...]
+    first_line: str
+
+    @classmethod
+    def of(cls, candidate: Candidate, seed: Candidate) -> "CandidateRow":
+        return cls(
+            candidate=candidate.number,
+            score=round(candidate.score, 4),
+            gain=round(candidate.score - seed.score, 4),
+            parents=candidate.parents,
+            first_line=one_line(parse(candidate.skill).body, LINE_CHARACTERS),
+        )
+
+
+class CandidateText(Result):
+    skill: str = Field(description="The whole SKILL.md")
+    diff_to_seed: str = Field(description="Unified diff; empty for the seed")
+
+    @classmethod
+    def of(cls, candidate: Candidate, seed: Candidate) -> "CandidateText":
+        skill, diff = candidate.skill, diff_to_seed(candidate, seed)
+        return cls(
+            skill=shorten(skill, characters_within(skill, SKILL_BYTES)),
+            diff_to_seed=shorten(diff, characters_within(diff, DIFF_BYTES)),
+        )
+
+
+class CandidateList(Result):
+    run_id: str
+    candidates: tuple[CandidateRow, ...] = Field(description="Best score first")
+    total: int
+    next_offset: int | None = Field(None, description="offset of the next page, if there is one")
+    text: CandidateText | None = Field(None, description="Of the one that was asked for")
+    next: str
+
+    @classmethod
+    def page(
+        cls, run_id: str, candidates: Sequence[Candidate], limit: int, offset: int
+    ) -> "CandidateList":
+        chosen = best_first(candidates)[offset : offset + limit]
+        rows = fit(CandidateRow.of(candidate, candidates[0]) for candidate in chosen)
+        return cls(
+            run_id=run_id,
+            candidates=rows,
+            total=len(candidates),
+            next_offset=next_offset(offset, len(rows), len(candidates)),
+            next="Read one in full with list_candidates(run_id, candidate=N)."
+            if candidates
+            else "None is scored yet: wait with get_run(run_id, wait_seconds=50).",
+        )
+
+    @classmethod
+    def one(cls, run_id: str, candidates: Sequence[Candidate], number: int) -> "CandidateList":
+        candidate = find(candidates, run_id, number)
+        return cls(
+            run_id=run_id,
+            candidates=(CandidateRow.of(candidate, candidates[0]),),
+            total=len(candidates),
+            text=CandidateText.of(candidate, candidates[0]),
+            next="If the person agrees, install_skill(run_id, candidate=N).",
+        )
+
+
+class InstallResult(Result):
+    path: str
+    name: str
+    action: str = Field(description="created, replaced or unchanged")
+    scope: str
+    run_id: str
+    candidate: int
+    sha256: str
+    backup: str | None = Field(None, description="Where the replaced file was kept")
+    visibility: str = Field(description="Whether the running agent sees it; tell the person")
+
+    @classmethod
+    def of(cls, outcome: InstallOutcome) -> "InstallResult":
+        return cls(
+            **outcome.installation.model_dump(exclude={"agent", "installed_at"}),
+            action=outcome.action,
+            backup=outcome.backup,
+            visibility=outcome.visibility,
+        )
+
+
+def find(candidates: Sequence[Candidate], run_id: str, number: int) -> Candidate:
+    """The candidate with this number; raises NotFoundError with the numbers there are."""
+    for candidate in candidates:
+        if candidate.number == number:
+            return candidate
+    known = f"It has 0 to {candidates[-1].number}." if candidates else "None is scored yet."
+    raise NotFoundError(f"The run '{run_id}' has no candidate {number}. {known}", "Name another.")
+
+
+def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """By falling score; of equals the older one, as the run itself prefers it."""
+    return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.number))
+
+
+def diff_to_seed(candidate: Candidate, seed: Candidate) -> str:
+    """A unified diff of the two SKILL.md; empty where they are the same."""
+    lines = difflib.unified_diff(
+        seed.skill.split("\n"),
+        candidate.skill.split("\n"),
+        fromfile=f"candidate {seed.number}",
+        tofile=f"candidate {candidate.number}",
+        lineterm="",
+    )
+    return "\n".join(lines)

@@ -1,0 +1,98 @@
+"""Waiting for news of a run or a training without holding up the server's event loop."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import anyio
+import anyio.to_thread
+
+from stash_mcp.backends.base import Backend
+from stash_mcp.models import Event, Run
+from stash_mcp.server.jobs import Job, find_job
+
+Until = Literal["news", "end"]
+ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The job at one moment; `events` are those after the number that was asked for."""
+
+    job: Job
+    events: list[Event]
+    last_event: int
+
+
+class Watch:
+    """Looks at one job again and again, reading only the events that it has not seen."""
+
+    def __init__(self, backend: Callable[[], Backend], job_id: str, after_event: int) -> None:
+        self._backend = backend
+        self._job_id = job_id
+        self._events: list[Event] = []
+        self._last_event = after_event
+
+    def look(self) -> Sight:
+        """Blocking; to be called by one thread at a time."""
+        backend = self._backend()
+        # The job before its events: once its end is seen, its last event is too.
+        job = find_job(backend, self._job_id)
+        new = backend.events(self._job_id, after=self._last_event)
+        self._events += new
+        if new:
+            self._last_event = new[-1].number
+        return Sight(job, list(self._events), self._last_event)
+
+
+async def wait_for_news(
+    watch: Watch,
+    seconds: float,
+    until: Until,
+    poll_seconds: float,
+    report: ReportProgress,
+    *,
+    known_events: bool = False,
+) -> Sight:
+    """The first sight of the job with news in it, or the one after `seconds`.
+
+    News is another status, an event, and always the job's end; until `end`, only that.
+    known_events: the events that the first look finds are news already.
+    """
+    first = sight = await anyio.to_thread.run_sync(watch.look)
+    seen = 0 if known_events else len(first.events)
+    reporter = _Reporter(report)
+    deadline = anyio.current_time() + seconds
+    while not _is_news(first, sight, seen, until):
+        await reporter.tell(sight.job)
+        left = deadline - anyio.current_time()
+        if left <= 0:
+            break
+        await anyio.sleep(min(poll_seconds, left))
+        sight = await anyio.to_thread.run_sync(watch.look)
+    return sight
+
+
+def _is_news(first: Sight, sight: Sight, seen: int, until: Until) -> bool:
+    if sight.job.status.is_final:
+        return True
+    if until == "end":
+        return False
+    return sight.job.status != first.job.status or len(sight.events) > seen
+
+
+class _Reporter:
+    """Sends progress notifications that only ever grow, as the protocol asks."""
+
+    def __init__(self, report: ReportProgress) -> None:
+        self._report = report
+        self._last = -1
+
+    async def tell(self, job: Job) -> None:
+        progress = job.progress
+        done, total = progress.done, progress.total
+        if isinstance(job, Run):
+            done, total = progress.metric_calls, job.plan.max_metric_calls
+        if done > self._last:
+            self._last = done
+            await self._report(done, total or None, progress.phase)

@@ -1,0 +1,64 @@
+"""What we installed where: rows in the library, not files in the skills' folders."""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+
+from stash_mcp.models import Installation
+from stash_mcp.storage.database import Database
+
+
+class Manifest:
+    """The history of installations; the latest one of a path says what should stand there."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, installation: Installation) -> None:
+        with self.recording(installation):
+            pass
+
+    @contextlib.contextmanager
+    def recording(self, installation: Installation) -> Iterator[None]:
+        """Record the installation if the block, which writes the file, succeeds.
+
+        The library is known to be writable before the block runs. A kill between the block's end
+        and the commit leaves a whole file that is not recorded; installing it again records it.
+        """
+        with self._database.write() as connection:
+            connection.execute(
+                """
+                INSERT INTO installations
+                    (path, name, agent, scope, run_id, candidate, sha256, installed_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                """,
+                (
+                    installation.path,
+                    installation.name,
+                    installation.agent,
+                    installation.scope,
+                    installation.run_id,
+                    installation.candidate,
+                    installation.sha256,
+                    installation.installed_at.isoformat(),
+                ),
+            )
+            yield
+
+    def latest(self, path: str) -> Installation | None:
+        """The last thing that we wrote to this file."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT * FROM installations WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,)
+            ).fetchone()
+        return None if row is None else _installation(row)
+
+    def all(self) -> list[Installation]:
+        """Every installation, oldest first."""
+        with self._database.read() as connection:
+            rows = connection.execute("SELECT * FROM installations ORDER BY seq").fetchall()
+        return [_installation(row) for row in rows]
+
+
+def _installation(row: sqlite3.Row) -> Installation:
+    return Installation.model_validate({key: row[key] for key in Installation.model_fields})

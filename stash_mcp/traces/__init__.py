@@ -1,0 +1,1 @@
+"""Outside formats -> traces, and annotations in and out. One adapter a file."""

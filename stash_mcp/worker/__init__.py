@@ -1,0 +1,1 @@
+"""The worker: a process of its own that drains the queue of trainings and runs. Heavy."""

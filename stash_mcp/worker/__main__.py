@@ -1,0 +1,21 @@
+"""`python -m stash_mcp.worker --home FOLDER`: started by the launcher, not by hand."""
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+
+from stash_mcp.settings import load_settings
+from stash_mcp.worker.drain import drain
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m stash_mcp.worker")
+    parser.add_argument("--home", type=Path, required=True)
+    arguments = parser.parse_args()
+    drain(dataclasses.replace(load_settings(), home=arguments.home))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

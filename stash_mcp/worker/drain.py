@@ -1,0 +1,80 @@
+"""Draining the queue: one worker, one job at a time, until nothing is left.
+
+The lock says that the worker lives; the operating system drops it with the process. Whoever holds
+it knows that jobs marked as running belong to a dead worker, and queues them again.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from stash_mcp.errors import RunError, StashSkillsError
+from stash_mcp.models import Job, JobKind
+from stash_mcp.redaction import redact
+from stash_mcp.runs.folder import JobFolder
+from stash_mcp.runs.store import JobStore
+from stash_mcp.settings import Settings, secret_values
+from stash_mcp.storage.database import Database
+from stash_mcp.storage.files import private_dir, try_lock, write_json
+from stash_mcp.worker.logs import LOG, job_log
+from stash_mcp.worker.run import do_run
+from stash_mcp.worker.train import do_training
+
+MAX_ATTEMPTS = 3
+
+
+def drain(settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
+    """Do every queued job; returns at once where another worker is alive."""
+    store = JobStore(Database(settings.library_path), lambda: datetime.now(UTC))
+    # Again after the lock is dropped: a job that was queued while we were about to go found the
+    # lock held and started no worker.
+    while store.has_work():
+        with try_lock(settings.worker_lock_path) as ours:
+            if not ours:
+                return
+            store.requeue_orphans()
+            while job := store.claim_next():
+                _do(job, settings, store, monotonic)
+
+
+def _do(job: Job, settings: Settings, store: JobStore, monotonic: Callable[[], float]) -> None:
+    folder = _folder(job, settings)
+    private_dir(folder.path)
+    secrets = secret_values()
+    with job_log(folder.log_path, secrets):
+        LOG.info("%s %s, attempt %d", job.kind, job.id, job.attempts)
+        try:
+            result = _result(job, settings, store, monotonic)
+            write_json(folder.result_path, result)
+        except StashSkillsError as error:
+            reason = redact(str(error), secrets)
+            LOG.error("%s", reason)
+        except Exception as error:  # noqa: BLE001 - the worker's top handler: the job fails, the queue goes on
+            reason = redact(f"Unexpected: {type(error).__name__}: {error}", secrets)
+            LOG.exception("%s", reason)
+            LOG.error("%s", reason)
+        else:
+            LOG.info("done")
+            store.succeed(job.id, json.dumps(result))
+            return
+    store.fail(job.id, reason, folder.end_of_log())
+
+
+def _folder(job: Job, settings: Settings) -> JobFolder:
+    parent = settings.runs_dir if job.kind is JobKind.GEPA else settings.reward_models_dir
+    return JobFolder(parent / job.id)
+
+
+def _result(
+    job: Job, settings: Settings, store: JobStore, monotonic: Callable[[], float]
+) -> dict[str, object]:
+    """The content of `result.json`."""
+    if job.attempts > MAX_ATTEMPTS:
+        raise RunError(
+            f"Its worker died {MAX_ATTEMPTS} times while it did this job.",
+            "Look at the end of the job's worker.log; often memory ran out. Start the job again.",
+        )
+    if job.kind is JobKind.GEPA:
+        return do_run(job, settings, store, monotonic).model_dump(mode="json")
+    return {"metrics": do_training(job, settings, store, monotonic).model_dump(mode="json")}

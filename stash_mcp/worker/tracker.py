@@ -1,0 +1,32 @@
+"""A job's progress on its way to the library, a few times a second at most."""
+
+from collections.abc import Callable
+from typing import Any
+
+from stash_mcp.models import Progress
+from stash_mcp.runs.store import JobStore
+
+REPORT_SECONDS = 0.5
+
+
+class Tracker:
+    """Holds the job's progress and stores it; `monotonic` gives seconds that never go back."""
+
+    def __init__(self, store: JobStore, job_id: str, monotonic: Callable[[], float]) -> None:
+        self.progress = Progress()
+        self._store = store
+        self._job_id = job_id
+        self._monotonic = monotonic
+        self._reported = float("-inf")
+
+    def update(self, *, at_once: bool = False, **changes: Any) -> None:
+        """Change fields of the progress; stored now if `at_once` or the last time is long ago."""
+        self.progress = self.progress.model_copy(update=changes)
+        now = self._monotonic()
+        if at_once or now - self._reported >= REPORT_SECONDS:
+            self._store.report(self._job_id, self.progress)
+            self._reported = now
+
+    def event(self, message: str) -> None:
+        self._store.report(self._job_id, self.progress)
+        self._store.add_event(self._job_id, message)

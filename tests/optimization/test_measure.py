@@ -1,0 +1,49 @@
+import pytest
+
+from stash_mcp.models import Heldout
+from stash_mcp.optimization.measure import paired, verdict
+
+
+def test_the_interval_is_students_t_on_the_paired_differences() -> None:
+    # Differences 0.1, 0.2, 0.3: mean 0.2, standard error 0.057735, t(0.975, 2) = 4.302653.
+    measured = paired([0.1, 0.2, 0.3], [0.2, 0.4, 0.6])
+    assert measured.gain == pytest.approx(0.2)
+    assert measured.low == pytest.approx(0.2 - 4.302653 * 0.0577350, abs=1e-6)
+    assert measured.high == pytest.approx(0.2 + 4.302653 * 0.0577350, abs=1e-6)
+    assert measured.examples == 3
+
+
+def test_equal_differences_give_an_interval_without_width() -> None:
+    measured = paired([0.25, 0.5], [0.5, 0.75])
+    assert (measured.low, measured.high) == (0.25, 0.25)
+
+
+def said(heldout: Heldout | None, seed: float = 0.4, best: float = 0.5, candidates: int = 3) -> str:
+    return verdict(
+        seed_score=seed, best_score=best, examples=12, candidates=candidates, heldout=heldout
+    )
+
+
+def heldout(low: float, high: float) -> Heldout:
+    return Heldout(
+        examples=8, seed_score=0.4, best_score=0.5, gain=(low + high) / 2, low=low, high=high
+    )
+
+
+@pytest.mark.parametrize(
+    ("measured", "first_word"),
+    [
+        (heldout(0.01, 0.2), "Improved"),
+        (heldout(-0.05, 0.2), "No reliable improvement"),
+        (heldout(-0.2, -0.01), "Worse"),
+        (None, "Unproven"),
+    ],
+)
+def test_the_verdict_follows_the_interval(measured: Heldout | None, first_word: str) -> None:
+    assert said(measured).startswith(first_word + ":")
+
+
+def test_a_best_that_is_the_seed_is_no_improvement() -> None:
+    assert said(None, seed=0.5, best=0.5).startswith("No improvement:")
+    assert "2 accepted proposals" in said(None, seed=0.5, best=0.5)
+    assert said(None, seed=0.5, best=0.5, candidates=1).startswith("No improvement:")

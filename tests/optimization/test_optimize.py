@@ -1,0 +1,290 @@
+import json
+import re
+from collections.abc import Callable, Sequence
+
+import pytest
+from support.model_server import Reply, Request, calls_tool, fails, model_server, says
+from support.samples import RecordingMonitor, WordScorer, example
+
+from stash_mcp.errors import (
+    ModelAnswerError,
+    ModelAuthError,
+    ModelRateLimitError,
+    RunError,
+    StashSkillsError,
+)
+from stash_mcp.models import Example, RunRequest, RunResult
+from stash_mcp.optimization.comments import CommentIdentifier, CommentReflector
+from stash_mcp.optimization.identity import ModelIdentifier
+from stash_mcp.optimization.llm import ChatModel, RetryPolicy
+from stash_mcp.optimization.optimize import Parts, run_optimization
+from stash_mcp.optimization.reflection import END, START, ModelReflector
+from stash_mcp.runs.plan import budget_for, default_budget
+from stash_mcp.skills.document import parse
+
+COMMENTS = ("Ask for the order number.", "Say when an answer will come.", "Name the problem.")
+EXAMPLES = [example(number, COMMENTS[number % 3]) for number in range(6)]
+WORDS = ("order number", "answer will come", "problem")
+
+
+def request_for(examples: Sequence[Example] = EXAMPLES, **changes: object) -> RunRequest:
+    fields: dict[str, object] = {
+        "reward_model_id": "rm-1",
+        "task_model": "openai/task",
+        "reflection_model": "builtin/comments",
+        "max_metric_calls": default_budget(len(examples), 3),
+        **changes,
+    }
+    return RunRequest.model_validate(fields)
+
+
+def obeys(request: Request) -> Reply:
+    """A task model that says whatever its skill tells it to."""
+    system = request["messages"][0]["content"]
+    return says("I heard: " + " ".join(word for word in WORDS if word in system))
+
+
+def optimise(
+    script: Callable[[Request], Reply],
+    request: RunRequest | None = None,
+    examples: Sequence[Example] = EXAMPLES,
+    monitor: RecordingMonitor | None = None,
+    scorer: WordScorer | None = None,
+) -> tuple[RunResult, RecordingMonitor, list[Request]]:
+    request = request or request_for(examples)
+    monitor = monitor or RecordingMonitor()
+    with model_server(script) as server:
+        fast = RetryPolicy(attempts=1)
+        task = ChatModel("openai/task", server.base_url, retry=fast)
+        reflection = ChatModel("openai/reflection", server.base_url, retry=fast)
+        builtin = request.reflection_model == "builtin/comments"
+        parts = Parts(
+            task=task,
+            scorer=scorer or WordScorer(*WORDS),
+            identifier=CommentIdentifier() if builtin else ModelIdentifier(reflection),
+            reflector=lambda identity: (
+                CommentReflector(request.seed) if builtin else ModelReflector(reflection, identity)
+            ),
+        )
+        result = run_optimization(request, examples, parts, monitor)
+        return result, monitor, server.requests
+
+
+def test_comments_make_a_better_skill_without_any_reflection_model() -> None:
+    result, monitor, _ = optimise(obeys)
+    assert result.best_score > result.seed_score
+    assert "Ask for the order number." in result.best_skill
+    assert result.candidates[0].skill == result.seed_skill
+    assert result.candidates[result.best_candidate].skill == result.best_skill
+    assert [candidate.number for candidate in monitor.candidates] == list(
+        range(len(result.candidates))
+    )
+    assert parse(result.best_skill).name == result.skill_name
+
+
+def test_the_seed_body_is_the_description() -> None:
+    request = request_for(skill_name="my-skill", skill_description="Helps with parcels.")
+    result, _, _ = optimise(obeys, request)
+    assert (
+        result.seed_skill
+        == ("---\nname: my-skill\ndescription: Helps with parcels.\n---\n\nHelps with parcels.")
+        + result.seed_skill[
+            len(
+                "---\nname: my-skill\ndescription: Helps with parcels.\n---\n\nHelps with parcels."
+            ) :
+        ]
+    )
+    assert parse(result.seed_skill).body == "Helps with parcels."
+
+
+def test_the_system_message_is_the_examples_prompt_and_the_whole_skill() -> None:
+    request = request_for(skill_name="my-skill", skill_description="Helps with parcels.")
+    _, _, requests = optimise(obeys, request)
+    assert requests[0]["messages"][0] == {
+        "role": "system",
+        "content": "You help.\n\n"
+        '<skill name="my-skill">\n'
+        "---\nname: my-skill\ndescription: Helps with parcels.\n---\n\n"
+        "Helps with parcels.\n"
+        "</skill>",
+    }
+
+
+def test_no_system_text_reaches_the_reward_model() -> None:
+    scorer = WordScorer(*WORDS)
+    optimise(obeys, scorer=scorer)
+    assert scorer.texts
+    for text in scorer.texts:
+        assert re.fullmatch(
+            r"user: Question \d: where is my parcel\?\n\nassistant: I heard: .*", text
+        )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 10, 20])
+def test_the_budget_is_never_exceeded_and_two_proposals_always_fit(count: int) -> None:
+    examples = [example(number, f"Say number {number} {'x' * number}.") for number in range(count)]
+    minibatch = min(3, count)
+    budget = budget_for(2, count, minibatch)
+    request = request_for(examples, max_metric_calls=budget)
+    _, monitor, requests = optimise(lambda request: says("ok"), request, examples)
+    assert monitor.metric_calls <= budget
+    assert len(requests) == monitor.metric_calls
+    assert monitor.proposals + len(monitor.refusals) >= 2
+
+
+def test_a_rejected_request_scores_zero_and_its_error_reaches_reflection() -> None:
+    prompts: list[str] = []
+
+    def script(request: Request) -> Reply:
+        content = request["messages"][-1]["content"]
+        if START in content:
+            prompts.append(content)
+            return says(f"{START}\nBetter {len(prompts)}.\n{END}")
+        if "tools" in request:
+            return calls_tool("name_skill", json.dumps({"name": "a-b", "description": "C d."}))
+        return (
+            fails(400, "this prompt is not allowed") if "Question 1" in content else obeys(request)
+        )
+
+    request = request_for(reflection_model="openai/reflection")
+    result, monitor, _ = optimise(script, request)
+    assert monitor.candidates[0].scores["t01"] == 0.0
+    assert monitor.candidates[0].scores["t02"] > 0.0
+    assert any("this prompt is not allowed" in prompt for prompt in prompts)
+    assert result.failed_examples == 1
+
+
+def test_a_task_model_that_rejects_everything_fails_the_run() -> None:
+    with pytest.raises(RunError, match="rejected every one of the 6 requests"):
+        optimise(lambda request: fails(400, "unknown parameter"))
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, ModelAuthError), (429, ModelRateLimitError)])
+def test_an_error_of_the_task_model_fails_the_run(
+    status: int, error: type[StashSkillsError]
+) -> None:
+    with pytest.raises(error):
+        optimise(lambda request: fails(status))
+
+
+def test_an_error_in_the_middle_of_the_run_fails_it_too() -> None:
+    seen: list[Request] = []
+
+    def script(request: Request) -> Reply:
+        seen.append(request)
+        return fails(401) if len(seen) > 10 else obeys(request)
+
+    with pytest.raises(ModelAuthError):
+        optimise(script)
+
+
+def named(script: Callable[[Request], Reply]) -> Callable[[Request], Reply]:
+    """`script`, and a task and identity that work."""
+
+    def whole(request: Request) -> Reply:
+        if "tools" in request:
+            return calls_tool("name_skill", json.dumps({"name": "a-b", "description": "C d."}))
+        return script(request) if START in request["messages"][0]["content"] else obeys(request)
+
+    return whole
+
+
+def test_an_error_of_the_reflection_model_fails_the_run_at_once() -> None:
+    asked: list[Request] = []
+
+    def script(request: Request) -> Reply:
+        asked.append(request)
+        return fails(401, "no reflection for you")
+
+    request = request_for(reflection_model="openai/reflection")
+    with pytest.raises(ModelAuthError, match="no reflection for you"):
+        optimise(named(script), request)
+    assert len(asked) == 1
+
+
+def test_a_reflection_model_that_only_babbles_fails_the_run_with_the_reason() -> None:
+    request = request_for(reflection_model="openai/reflection")
+    monitor = RecordingMonitor()
+    with pytest.raises(ModelAnswerError, match="no usable body"):
+        optimise(named(lambda request: says("john john")), request, monitor=monitor)
+    assert len(monitor.refusals) == 3
+
+
+def test_a_reflection_that_babbles_now_and_then_does_not_fail_the_run() -> None:
+    turns: list[Request] = []
+
+    def script(request: Request) -> Reply:
+        turns.append(request)
+        if len(turns) % 4 < 2:
+            return says("john john")
+        return says(f"{START}\nSay the order number, version {len(turns)}.\n{END}")
+
+    request = request_for(reflection_model="openai/reflection")
+    result, monitor, _ = optimise(named(script), request)
+    assert monitor.refusals
+    assert result.best_score > result.seed_score
+
+
+def test_a_reflection_that_was_never_called_fails_the_run() -> None:
+    class Perfect(WordScorer):
+        def score(self, texts: Sequence[str]) -> list[float]:
+            return [1.0] * len(texts)
+
+    with pytest.raises(RunError, match="never called"):
+        optimise(obeys, scorer=Perfect("x"))
+
+
+@pytest.mark.parametrize("scores", [[float("nan")] * 6, [0.5]])
+def test_scores_that_are_no_numbers_or_too_few_fail_the_run(scores: list[float]) -> None:
+    class Broken(WordScorer):
+        def score(self, texts: Sequence[str]) -> list[float]:
+            return scores
+
+    with pytest.raises(RunError, match="reward model"):
+        optimise(obeys, scorer=Broken("x"))
+
+
+def test_the_best_is_measured_on_conversations_it_never_saw() -> None:
+    examples = [example(number, COMMENTS[number % 3]) for number in range(12)]
+    request = request_for(examples[:8], heldout=4)
+    result, monitor, requests = optimise(obeys, request, examples)
+    assert result.heldout is not None
+    assert result.heldout.examples == 4
+    assert result.heldout.gain > 0
+    unseen = {"t08", "t09", "t10", "t11"}
+    assert not any(unseen & set(candidate.scores) for candidate in monitor.candidates)
+    assert len(requests) == monitor.metric_calls + 8
+    assert "held-out" in result.verdict
+
+
+def test_a_run_without_gain_says_so() -> None:
+    result, _, _ = optimise(lambda request: says("always the same"))
+    assert result.best_skill == result.seed_skill
+    assert result.verdict.startswith("No improvement")
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    first, _, _ = optimise(obeys, request_for(seed=5))
+    second, _, _ = optimise(obeys, request_for(seed=5))
+    assert first == second
+
+
+def test_a_batch_goes_out_at_once() -> None:
+    import threading
+
+    gate = threading.Barrier(6, timeout=20)
+    first = iter(range(6))
+
+    def script(request: Request) -> Reply:
+        if next(first, None) is not None:
+            gate.wait()
+        return obeys(request)
+
+    result, _, _ = optimise(script)
+    assert result.candidates
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    optimise(obeys)
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")

@@ -1,0 +1,201 @@
+"""What is active in a body, what is not, and words made inert."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from stash_mcp.skills.document import problems_with_body
+from stash_mcp.skills.scan import RULES, find_active, neutralise
+
+COMMANDS = [
+    "!`id`",
+    "Run this: !`id`",
+    "\t!`id`",
+    "```sh\n!`id`\n```",
+    "    !`id`",
+    "`` !`id` ``",
+    "<!-- !`id` -->",
+    "- !`id`",
+    "1. !`id`",
+    "> !`id`",
+    "!`id\nwhoami`",
+    "a\u00a0!`id`",
+    "a\ufeff!`id`",
+    "x\u2028!`id`",
+]
+FENCES = [
+    "```!\nid\n```",
+    "````!\nid\n````",
+    "   ```!\nid\n```",
+    "- ```!\n  id",
+    "```!bash\nid",
+    "``` !\nid",
+]
+SURE_REFERENCES = [
+    "@/etc/passwd",
+    "See @~/.ssh/id_rsa",
+    "@../secret",
+    "@./notes",
+    "@.env",
+    "@src/",
+    "@src/config",
+    "@README.md",
+    "Read @notes.txt.",
+    "```\n@/etc/hosts\n```",
+    "<!-- @/etc/hosts -->",
+    "- @~/x",
+    "@C:\\Users\\x",
+    '@"/etc/a b"',
+    "@id_rsa.key, please",
+]
+HIDDEN = [
+    *("a\u202eb", "a\u200bb", "\ufeffa", "a\u2066b", "a\U000e0041b"),
+    *("a\u200db", "a\ufe01", "x\u2060y"),
+]
+
+INERT = [
+    "Great!",
+    "Great! `code` follows",
+    "a!`id`",
+    "\\!`id`",
+    "(!`id`)",
+    '"!`id`"',
+    "|!`id`|",
+    "**!`id`**",
+    "x=!`id`",
+    "~~~!\nid\n~~~",
+    "![image](a.png)",
+    "if (!ready) { }",
+    "```sh\necho hi!\n```",
+    "mail a@b.com",
+    "`@path/to`",
+    "(@path/to)",
+    "\\@path/to",
+    "me@../x",
+    "at @ noon",
+    "costs 5$ or US$ 5",
+    "$HOME and $x",
+    "$(date)",
+    "a -- b --> c",
+    "👩‍💻 ❤️ 🏳️‍🌈",
+    "می‌خواهم",
+    "क्‍ष",
+]
+
+FRAGMENTS = [
+    *("!", "`", "```", "````", "@", "/", "~", "..", "$", "1", "{", "}", "ARGUMENTS", "a", ".md"),
+    *(
+        "<",
+        "!--",
+        "-->",
+        " ",
+        "\n",
+        "\t",
+        "\r",
+        "\\",
+        "(",
+        "\u2028",
+        "\u00a0",
+        "\0",
+        "\x1c",
+        "\x85",
+    ),
+    *("\u200b", "\u200d", "\ufe01", "\ufe0f", "👩", "\u202e", "\ufeff", "\U000e0041", "\uffff"),
+]
+
+
+def rules(text: str, severity: str | None = None) -> set[str]:
+    return {f.rule for f in find_active(text) if severity in (None, f.severity)}
+
+
+@pytest.mark.parametrize("body", COMMANDS)
+def test_a_command_is_found_wherever_it_would_run(body: str) -> None:
+    assert "shell-command" in rules(body, "high")
+
+
+@pytest.mark.parametrize("body", FENCES)
+def test_a_fence_that_runs_is_found(body: str) -> None:
+    assert "shell-fence" in rules(body, "high")
+
+
+@pytest.mark.parametrize("body", SURE_REFERENCES)
+def test_a_reference_to_a_file_or_folder_is_high(body: str) -> None:
+    assert "file-reference" in rules(body, "high")
+
+
+@pytest.mark.parametrize(
+    "body", ["@property", "@app.route('/x')", "Ask @alice", "npm install @types/node", "@param x"]
+)
+def test_an_at_sign_that_names_a_file_only_by_accident_is_low(body: str) -> None:
+    assert [(f.rule, f.severity) for f in find_active(body)] == [("file-reference", "low")]
+
+
+@pytest.mark.parametrize("body", ["npm i @/etc/passwd", "yarn @.env", "npx @src/keys.pem"])
+def test_a_package_managers_name_does_not_excuse_a_file(body: str) -> None:
+    assert "file-reference" in rules(body, "high")
+
+
+@pytest.mark.parametrize("body", ["$ARGUMENTS", "x$1y", "${HOME}", "`$0`", "costs $5.00"])
+def test_a_substitution_is_low(body: str) -> None:
+    assert [(f.rule, f.severity) for f in find_active(body)] == [("substitution", "low")]
+
+
+@pytest.mark.parametrize("body", HIDDEN)
+def test_hidden_characters_are_high(body: str) -> None:
+    assert rules(body) == {"hidden-unicode"}
+    assert rules(body, "high") == {"hidden-unicode"}
+
+
+def test_an_html_comment_is_low() -> None:
+    assert [(f.rule, f.severity) for f in find_active("a <!-- b -->")] == [("html-comment", "low")]
+
+
+@pytest.mark.parametrize("body", INERT)
+def test_what_does_not_run_is_not_flagged(body: str) -> None:
+    assert find_active(body) == ()
+
+
+def test_findings_have_their_line_the_reason_and_come_in_order() -> None:
+    found = find_active("fine\n@bob and @/etc/x\n\n!`a` !`b`\n")
+    assert [(f.line, f.rule, f.severity) for f in found] == [
+        (2, "file-reference", "high"),
+        (4, "shell-command", "high"),
+    ]
+    assert all(finding.why.endswith(".") for finding in found)
+    assert len({rule.id for rule in RULES}) == len(RULES)
+
+
+@pytest.mark.parametrize(
+    ("comment", "inert"),
+    [
+        ("Great! Mail a@b.com.", "Great! Mail a@b.com."),
+        ("Wow!!! `x` isn't (@bob)", "Wow!!! `x` isn't (@bob)"),
+        ("Run !`id` now", "Run \\!`id` now"),
+        ("ask @alice", "ask \\@alice"),
+        ("it is $5", "it is $ 5"),
+        ("```!\nid\n```", "```text !\nid\n```"),
+        ("```!`id`", "```text \\!`id`"),
+        ("see <!-- x -->", "see <\\!-- x -->"),
+        ("a\u200bb\r\nc\rd\0", "ab\nc\nd"),
+        ("!\u200b`id`", "\\!`id`"),
+        ("👩‍💻 fine", "👩‍💻 fine"),
+    ],
+)
+def test_a_comment_is_made_inert_with_the_least_change(comment: str, inert: str) -> None:
+    assert neutralise(comment) == inert
+
+
+@pytest.mark.parametrize("text", INERT)
+def test_inert_words_are_not_touched(text: str) -> None:
+    assert neutralise(text) == text
+
+
+@given(st.one_of(st.lists(st.sampled_from(FRAGMENTS)).map("".join), st.text()))
+@example("`" * 3 + "!" * 3 + "`" * 3 + "!")
+@example("👩\u200d\u200b💻")
+@example("👩\ufe01\u200d💻")
+def test_nothing_is_active_after_neutralising_and_doing_it_twice_changes_nothing(text: str) -> None:
+    inert = neutralise(text)
+    assert find_active(inert) == ()
+    assert neutralise(inert) == inert
+    assert not any("control character" in problem for problem in problems_with_body(inert))

@@ -1,0 +1,1 @@
+"""What several tests share: real servers on loopback, small models, sample conversations."""
