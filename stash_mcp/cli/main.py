@@ -41,7 +41,7 @@ def _run(arguments: list[str], session: "Session | None") -> int:
     # Imported here: a client waits for `serve`, and the rest of the command would delay it, while
     # the other commands do without the server's libraries.
     if arguments == ["serve"] and session is None:
-        from stash_mcp.cli.serving import serve
+        from stash_mcp.server.stdio import serve
 
         serve()
     from stash_mcp.cli.app import run_command

@@ -47,8 +47,12 @@ def print_table(console: Console, columns: Sequence[str], rows: Iterable[Sequenc
     listed = [[_cell(value) for value in row] for row in rows]
     for index, title in enumerate(columns):
         numbers = bool(listed) and all(_is_number(row[index]) for row in listed)
-        justify = "right" if numbers else "left"
-        table.add_column(title, justify=justify, no_wrap=index == 0, overflow="fold")
+        table.add_column(
+            title,
+            justify="right" if numbers else "left",
+            no_wrap=index == 0,
+            overflow="fold",
+        )
     for row in listed:
         table.add_row(*(Text(cell) for cell in row))
     console.print(table)

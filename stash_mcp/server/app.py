@@ -1,14 +1,9 @@
-"""The server: its tools put together, its refusals in words, and how it runs and leaves."""
+"""The server: its tools put together, and its refusals in words."""
 
-import contextlib
-import os
-import signal
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -100,26 +95,3 @@ def build_server(
         tools=[tool for group in groups for tool in group.tools()],
         log_level="WARNING",
     )
-
-
-def serve_stdio(server: MCPServer[Any]) -> NoReturn:
-    """Serve on standard input and output until the client closes them, or a signal.
-
-    Leaves at once in each case: the SDK would wait for tool calls in progress, and clients kill
-    what is still there after half a second. Nothing is lost: what is stored is stored whole.
-    """
-    for name in ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _leave_on_signal)
-    server.run("stdio")
-    _leave()
-
-
-def _leave_on_signal(_number: int, _frame: FrameType | None) -> NoReturn:
-    _leave()
-
-
-def _leave() -> NoReturn:
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.flush()
-    os._exit(0)

@@ -67,8 +67,8 @@ class TraceTools:
         A conversation whose id is known already gets the new steps and loses the annotations on
         steps that changed. Lines look like
         {"id": "a1", "steps": [{"role": "user", "content": "..."}, {"role": "assistant", ...}]} or
-        {"messages": [...]}; annotations like
-        {"trace_id": "a1", "step_index": 1, "rating": -1, "comment": "..."}.
+        {"messages": [...]}; annotations like {"trace_id": "a1", "step_index": 1, "rating": -1,
+        "comment": "...", "created_at": "2026-01-31T12:00:00Z"}.
         """
         conversations = self._bytes(path, data)
         annotations = self._bytes(annotations_path, annotations_data)

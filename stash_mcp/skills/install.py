@@ -70,7 +70,8 @@ def install(
     _refuse_other_keys(document.other_keys)
     with _only_installer(backups_dir.parent / "install.lock"):
         place = look(target.skills_dir, document.skill.name)
-        installation = Installation(
+        visibility = _visibility(target, place)
+        wanted = Installation(
             path=str(place.file),
             name=document.skill.name,
             agent=target.agent,
@@ -80,17 +81,16 @@ def install(
             sha256=_sha256(skill_text.encode()),
             installed_at=now,
         )
-        visibility = _visibility(target, place)
         if place.content == skill_text.encode():
-            return Installed(_known(installation, manifest), "unchanged", None, visibility)
+            return Installed(_known(wanted, manifest), "unchanged", None, visibility)
         _refuse_active(skill_text)
         if not force:
-            _refuse_not_ours(place, skill_text, manifest.latest(installation.path))
+            _refuse_not_ours(place, skill_text, manifest.latest(wanted.path))
         backup = _back_up(place, backups_dir, now) if force else None
-        with manifest.recording(installation):
+        with manifest.recording(wanted):
             _write(place, skill_text)
         action: Action = "created" if place.content is None else "replaced"
-        return Installed(installation, action, backup, visibility)
+        return Installed(wanted, action, backup, visibility)
 
 
 @contextlib.contextmanager
@@ -224,20 +224,21 @@ def _back_up(place: Place, backups_dir: Path, now: datetime) -> Path | None:
 # --- what is told ---
 
 
-def _known(installation: Installation, manifest: Manifest) -> Installation:
+def _known(wanted: Installation, manifest: Manifest) -> Installation:
     """The record of a file that holds the wanted text already.
 
     Taking it as ours loses nothing: its text is the candidate's. A run that was killed between
     writing and recording is completed so.
     """
-    latest = manifest.latest(installation.path)
-    fields = ("sha256", "run_id", "candidate")
-    if latest is not None and all(
-        getattr(latest, field) == getattr(installation, field) for field in fields
-    ):
+    latest = manifest.latest(wanted.path)
+    if latest is not None and _origin(latest) == _origin(wanted):
         return latest
-    manifest.record(installation)
-    return installation
+    manifest.record(wanted)
+    return wanted
+
+
+def _origin(installation: Installation) -> tuple[str, str, int]:
+    return installation.sha256, installation.run_id, installation.candidate
 
 
 def _visibility(target: Target, place: Place) -> str:

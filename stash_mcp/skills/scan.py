@@ -54,7 +54,7 @@ _PACKAGE_MANAGER = re.compile(r"\b(?:npm|npx|pnpm|yarn|bun|bunx|deno)\b")
 _FILE_ENDING = re.compile(
     r"\.(?:bak|bash\w*|c|cfg|cmd|conf|cpp|crt|cs|csv|db|docx?|env|gitconfig|go|h|html?|ini|ipynb"
     r"|java|js|jsonl?|jsx|key|log|md|mdx|npmrc|p12|pdf|pem|php|pickle|pkl|png|ps1|py|rb|rs|rst|sh"
-    r"|sql|sqlite3?|svg|swift|toml|tsx?|tsv|txt|xml|xlsx?|ya?ml|zsh\w*)[\"'.,;:!?)]*$",
+    r"|sql|sqlite3?|svg|swift|toml|tsx?|tsv|txt|xml|xlsx?|ya?ml|zsh\w*)(?![\w-])",
     re.IGNORECASE,
 )
 

@@ -59,19 +59,25 @@ def private_dir(path: Path) -> Path:
 
 
 def write_atomic(
-    path: Path, content: str | bytes, *, staging: Path | None = None, mode: int = PRIVATE_FILE_MODE
+    path: Path,
+    content: str | bytes | Iterable[str],
+    *,
+    staging: Path | None = None,
+    mode: int = PRIVATE_FILE_MODE,
 ) -> None:
     """Replace `path` by `content` in one step.
 
+    content: strings are written as UTF-8; an iterable is written as it comes, never held whole.
     staging: an existing folder on the same file system for the temporary file; default: beside it.
     """
-    data = content.encode("utf-8") if isinstance(content, str) else content
+    chunks = (content,) if isinstance(content, str | bytes) else content
     with os_errors("write", path):
         handle, name = tempfile.mkstemp(dir=staging or path.parent, prefix=".stash-skills-")
         temporary = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                for chunk in chunks:
+                    file.write(chunk.encode("utf-8") if isinstance(chunk, str) else chunk)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.chmod(mode)
@@ -97,7 +103,7 @@ def replace(source: Path, target: Path) -> None:
 
 def write_jsonl(path: Path, rows: Iterable[BaseModel]) -> None:
     """One JSON object a line."""
-    write_atomic(path, "".join(f"{row.model_dump_json()}\n" for row in rows))
+    write_atomic(path, (f"{row.model_dump_json()}\n" for row in rows))
 
 
 def write_json(path: Path, value: object) -> None:

@@ -85,16 +85,9 @@ def test_comments_make_a_better_skill_without_any_reflection_model() -> None:
 def test_the_seed_body_is_the_description() -> None:
     request = request_for(skill_name="my-skill", skill_description="Helps with parcels.")
     result, _, _ = optimise(obeys, request)
-    assert (
-        result.seed_skill
-        == ("---\nname: my-skill\ndescription: Helps with parcels.\n---\n\nHelps with parcels.")
-        + result.seed_skill[
-            len(
-                "---\nname: my-skill\ndescription: Helps with parcels.\n---\n\nHelps with parcels."
-            ) :
-        ]
+    assert result.seed_skill == (
+        "---\nname: my-skill\ndescription: Helps with parcels.\n---\n\nHelps with parcels."
     )
-    assert parse(result.seed_skill).body == "Helps with parcels."
 
 
 def test_the_system_message_is_the_examples_prompt_and_the_whole_skill() -> None:

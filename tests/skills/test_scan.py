@@ -41,6 +41,8 @@ SURE_REFERENCES = [
     "@src/config",
     "@README.md",
     "Read @notes.txt.",
+    "@notes.md#L10-20",
+    "@notes.md's end",
     "```\n@/etc/hosts\n```",
     "<!-- @/etc/hosts -->",
     "- @~/x",

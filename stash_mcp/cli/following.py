@@ -1,0 +1,105 @@
+"""Following a training or a run until it is over: a bar on a terminal, lines elsewhere."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from stash_mcp.cli.characters import visible
+from stash_mcp.cli.printing import print_text, score
+from stash_mcp.cli.session import Session
+from stash_mcp.models import Event, JobStatus, Run
+from stash_mcp.server.jobs import Job, find_job
+from stash_mcp.server.wording import duration
+
+POLL_SECONDS = 0.5
+INTERRUPTED = 130
+
+
+class View(Protocol):
+    def show(self, job: Job, events: Sequence[Event]) -> None:
+        """Show where the job stands, and the events since the last time."""
+
+
+def follow(session: Session, job_id: str) -> Job:
+    """Show the job until it is over, and return it. Ctrl-C leaves it to itself."""
+    try:
+        with _view(session.err) as view:
+            return _watch(session, job_id, view)
+    except KeyboardInterrupt:
+        print_text(
+            session.err,
+            f"It goes on without this command. Look again: stash-skills status {job_id} --follow",
+        )
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _watch(session: Session, job_id: str, view: View) -> Job:
+    last = 0
+    while True:
+        # The job before its events: once its end is seen, its last event is too.
+        job = find_job(session.backend, job_id)
+        events = session.backend.events(job_id, after=last)
+        last = events[-1].number if events else last
+        view.show(job, events)
+        if job.status.is_final:
+            return job
+        session.sleep(POLL_SECONDS)
+
+
+@contextlib.contextmanager
+def _view(console: Console) -> Iterator[View]:
+    if not console.is_terminal:
+        yield _Lines(console)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[facts]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield _Bar(progress)
+
+
+class _Lines:
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def show(self, job: Job, events: Sequence[Event]) -> None:
+        for event in events:
+            print_text(self._console, event.message)
+
+
+class _Bar:
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID = progress.add_task("waiting", total=None, facts="")
+
+    def show(self, job: Job, events: Sequence[Event]) -> None:
+        for event in events:
+            print_text(self._progress.console, event.message, style="dim")
+        now = job.progress
+        self._progress.update(
+            self._task,
+            description="waiting" if job.status is JobStatus.QUEUED else visible(now.phase),
+            completed=now.done,
+            total=now.total or None,
+            facts=facts(job),
+        )
+
+
+def facts(job: Job) -> str:
+    """What is known so far, in one short line."""
+    now = job.progress
+    parts = [f"{now.done}/{now.total}"] if now.total else []
+    if isinstance(job, Run):
+        parts.append(f"{now.metric_calls}/{job.plan.max_metric_calls} calls")
+        if now.best_score is not None:
+            parts.append(f"best {score(now.best_score)} (seed {score(now.seed_score)})")
+    if now.estimate_seconds is not None:
+        parts.append(f"about {duration(now.estimate_seconds)} left")
+    return ", ".join(parts)

@@ -1,0 +1,112 @@
+"""`train`, `models`, `import-model`, `export-model`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stash_mcp.backends.base import TrainOrder
+from stash_mcp.cli.jobs import NoWait, TracePatterns, finish, print_model
+from stash_mcp.cli.printing import print_json, print_table, print_text, score
+from stash_mcp.cli.session import Json, session_of
+from stash_mcp.models import DEFAULT_BASE_MODEL, DEFAULT_MAX_PAIRS, RewardModel
+from stash_mcp.server.wording import count
+
+ModelId = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `models` shows it.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("train")(train)
+    app.command("models")(models)
+    app.command("import-model")(import_model)
+    app.command("export-model")(export_model)
+
+
+def train(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Option(help="To recognise it by.")] = None,
+    base_model: Annotated[
+        str, typer.Option(help="A model of the Hugging Face hub, or a folder.")
+    ] = DEFAULT_BASE_MODEL,
+    epochs: Annotated[int, typer.Option(min=1, max=100)] = 1,
+    max_pairs: Annotated[
+        int, typer.Option(min=2, help="Preference pairs at most.")
+    ] = DEFAULT_MAX_PAIRS,
+    learning_rate: Annotated[float, typer.Option(min=1e-9, max=1.0)] = 1e-5,
+    trace: TracePatterns = None,
+    no_wait: NoWait = False,
+    as_json: Json = False,
+) -> None:
+    """Train a reward model on the ratings, and follow it until it is done."""
+    session = session_of(context)
+    order = TrainOrder(
+        name=name,
+        base_model=base_model,
+        epochs=epochs,
+        max_pairs=max_pairs,
+        learning_rate=learning_rate,
+        trace_ids=tuple(trace) if trace else None,
+    )
+    model = session.backend.train_reward_model(order)
+    pairs = "" if model.num_pairs is None else f" on {count(model.num_pairs, 'preference pair')}"
+    print_text(
+        session.err, f"Training {model.id}{pairs} from {count(model.trace_count, 'conversation')}."
+    )
+    finish(session, model, wait=not no_wait, as_json=as_json)
+
+
+def models(context: typer.Context, as_json: Json = False) -> None:
+    """List the reward models, newest first."""
+    session = session_of(context)
+    listed = session.backend.list_reward_models()
+    if as_json:
+        print_json(session.out, listed)
+        return
+    print_table(
+        session.out,
+        ("id", "name", "status", "base model", "pairs", "held-out accuracy", "created"),
+        [_row(model) for model in listed],
+    )
+
+
+def _row(model: RewardModel) -> tuple[object, ...]:
+    accuracy = None if model.metrics is None else model.metrics.eval_accuracy
+    return (
+        model.id,
+        model.name,
+        model.status,
+        model.base_model,
+        model.num_pairs,
+        score(accuracy),
+        f"{model.created_at:%Y-%m-%d %H:%M}",
+    )
+
+
+def import_model(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(help="A checkpoint's folder, or its tar.gz.")],
+    name: Annotated[str | None, typer.Option(help="To recognise it by.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Take a reward model that was trained elsewhere into the library."""
+    session = session_of(context)
+    model = session.backend.import_reward_model(path.absolute(), name)
+    if as_json:
+        print_json(session.out, model)
+        return
+    print_model(session, model)
+
+
+def export_model(
+    context: typer.Context,
+    reward_model_id: ModelId,
+    file: Annotated[Path, typer.Argument(help="The tar.gz to write.")],
+    as_json: Json = False,
+) -> None:
+    """Write a reward model's checkpoint as an archive."""
+    session = session_of(context)
+    written = session.backend.export_reward_model(reward_model_id, file.absolute())
+    if as_json:
+        print_json(session.out, {"path": str(written)})
+        return
+    print_text(session.out, f"Wrote {written}.")

@@ -1,0 +1,162 @@
+"""`run`, `status`, `runs`."""
+
+from typing import Annotated
+
+import typer
+
+from stash_mcp.backends.base import RunOrder
+from stash_mcp.cli.jobs import NoWait, TracePatterns, finish, show
+from stash_mcp.cli.printing import print_json, print_table, print_text, score
+from stash_mcp.cli.session import Json, Session, session_of
+from stash_mcp.errors import NotFoundError, NotReadyError
+from stash_mcp.models import BUILTIN_REFLECTION, JobStatus, RewardModel, Run
+from stash_mcp.server.jobs import Job, find_job
+from stash_mcp.server.wording import plan_in_words
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(run)
+    app.command("status")(status)
+    app.command("runs")(runs)
+
+
+def run(
+    context: typer.Context,
+    task_model: Annotated[
+        str, typer.Option(help="The model the skill is for, by its LiteLLM name.")
+    ],
+    reward_model: Annotated[
+        str | None, typer.Option(metavar="ID", help="Default: the newest one that is trained.")
+    ] = None,
+    reflection_model: Annotated[
+        str, typer.Option(help="The model that writes the skill; the default needs none.")
+    ] = BUILTIN_REFLECTION,
+    task_api_base: Annotated[
+        str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the task model.")
+    ] = None,
+    reflection_api_base: Annotated[
+        str | None, typer.Option(metavar="URL", help="The same for the reflection model.")
+    ] = None,
+    max_metric_calls: Annotated[
+        int | None,
+        typer.Option(min=1, help="Budget: scored replies. Default: enough for 6 proposals."),
+    ] = None,
+    skill_name: Annotated[str | None, typer.Option(help="Default: made up.")] = None,
+    skill_description: Annotated[
+        str | None, typer.Option(help="When an agent loads the skill. Default: made up.")
+    ] = None,
+    trace: TracePatterns = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
+    no_heldout: Annotated[
+        bool, typer.Option("--no-heldout", help="Optimise on all; the scores then flatter.")
+    ] = False,
+    max_concurrency: Annotated[
+        int, typer.Option(min=1, max=256, help="Calls of the task model at once.")
+    ] = 8,
+    minibatch_size: Annotated[int, typer.Option(min=1, help="Conversations a proposal.")] = 3,
+    no_wait: NoWait = False,
+    as_json: Json = False,
+) -> None:
+    """Evolve a skill with GEPA from the comments, and follow it until it is done.
+
+    The plan is shown first: conversations, proposals, calls. The models' keys are read from the
+    environment. The run goes on if this command is ended.
+    """
+    session = session_of(context)
+    order = RunOrder(
+        reward_model_id=reward_model or _newest_trained(session).id,
+        task_model=task_model,
+        reflection_model=reflection_model,
+        task_api_base=task_api_base,
+        reflection_api_base=reflection_api_base,
+        max_metric_calls=max_metric_calls,
+        skill_name=skill_name,
+        skill_description=skill_description,
+        trace_ids=tuple(trace) if trace else None,
+        seed=seed,
+        minibatch_size=minibatch_size,
+        max_concurrency=max_concurrency,
+        heldout=not no_heldout,
+    )
+    started = session.backend.start_run(order)
+    _print_plan(session, started)
+    finish(session, started, wait=not no_wait, as_json=as_json)
+
+
+def _newest_trained(session: Session) -> RewardModel:
+    """The newest reward model; not an older one while the newest is still in training."""
+    for model in session.backend.list_reward_models():
+        if not model.status.is_final:
+            raise NotReadyError(
+                f"The newest reward model, {model.id} ({model.name}), is still in training.",
+                f"Wait for it (stash-skills status {model.id} --follow), or name another one with "
+                "--reward-model.",
+            )
+        if model.status is JobStatus.SUCCEEDED:
+            print_text(session.err, f"Taking the newest reward model, {model.id} ({model.name}).")
+            return model
+    raise NotFoundError("There is no trained reward model.", "Train one first: stash-skills train.")
+
+
+def _print_plan(session: Session, started: Run) -> None:
+    print_text(session.err, f"Run {started.id}:", style="bold")
+    for sentence in plan_in_words(started.plan, started.request.reflection_model):
+        print_text(session.err, f"- {sentence}")
+
+
+def status(
+    context: typer.Context,
+    job_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]", help="Id of a run or of a reward model. Default: the newest run."
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show it until it is over.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show where a run or a training stands: progress, scores, spend, verdict or reason."""
+    session = session_of(context)
+    job = find_job(session.backend, job_id) if job_id else _newest_run(session)
+    if follow:
+        finish(session, job, wait=True, as_json=as_json)
+    else:
+        show(session, job, as_json=as_json)
+
+
+def _newest_run(session: Session) -> Job:
+    listed = session.backend.list_runs()
+    if not listed:
+        raise NotFoundError(
+            "There is no run yet.",
+            "Start one with stash-skills run, or name a training: stash-skills status ID.",
+        )
+    return listed[0]
+
+
+def runs(context: typer.Context, as_json: Json = False) -> None:
+    """List the runs, newest first."""
+    session = session_of(context)
+    listed = session.backend.list_runs()
+    if as_json:
+        print_json(session.out, listed)
+        return
+    print_table(
+        session.out,
+        ("id", "status", "skill", "task model", "seed", "best", "candidates", "created"),
+        [
+            (
+                row.id,
+                row.status,
+                row.skill_name,
+                row.request.task_model,
+                score(row.seed_score),
+                score(row.best_score),
+                row.progress.candidates,
+                f"{row.created_at:%Y-%m-%d %H:%M}",
+            )
+            for row in listed
+        ],
+    )

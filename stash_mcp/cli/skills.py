@@ -1,0 +1,109 @@
+"""`candidates`, `install`."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from stash_mcp.backends.base import InstallOrder, Scope
+from stash_mcp.cli.printing import print_json, print_raw, print_table, print_text, score
+from stash_mcp.cli.session import Json, Session, session_of
+from stash_mcp.models import Candidate
+from stash_mcp.server.skill_results import CandidateRow, best_first, diff_to_seed, find
+
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="Its id, as `runs` shows it.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("candidates")(candidates)
+    app.command("install")(install)
+
+
+def candidates(
+    context: typer.Context,
+    run_id: RunId,
+    show: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Print this one's whole SKILL.md.")
+    ] = None,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Print its diff to the seed; default: the best one's.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List a run's candidates, best score first; or show one.
+
+    The scores are of the conversations that were optimised on; `status` has the held-out ones.
+    """
+    session = session_of(context)
+    listed = session.backend.list_candidates(run_id)
+    if show is None and (not diff or not listed):
+        _print_list(session, listed, as_json)
+        return
+    chosen = best_first(listed)[0] if show is None else find(listed, run_id, show)
+    _print_one(session, chosen, listed[0], diff=diff, as_json=as_json)
+
+
+def _print_list(session: Session, listed: Sequence[Candidate], as_json: bool) -> None:
+    if as_json:
+        print_json(session.out, best_first(listed))
+        return
+    rows = [CandidateRow.of(candidate, listed[0]) for candidate in best_first(listed)]
+    print_table(
+        session.out,
+        ("candidate", "score", "gain", "parents", "first line"),
+        [
+            (
+                row.candidate,
+                score(row.score),
+                f"{row.gain:+.3f}",
+                " ".join(str(parent) for parent in row.parents) or None,
+                row.first_line,
+            )
+            for row in rows
+        ],
+    )
+
+
+def _print_one(
+    session: Session, chosen: Candidate, seed: Candidate, *, diff: bool, as_json: bool
+) -> None:
+    changes = diff_to_seed(chosen, seed)
+    if as_json:
+        facts = chosen.model_dump(mode="json")
+        print_json(session.out, {**facts, "diff_to_seed": changes})
+        return
+    if diff:
+        print_raw(session.out, changes or f"Candidate {chosen.number} is the same as the seed.")
+    else:
+        print_raw(session.out, chosen.skill)
+
+
+def install(
+    context: typer.Context,
+    run_id: RunId,
+    candidate: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Default: the best one.")
+    ] = None,
+    scope: Annotated[
+        Scope, typer.Option(help="For this project, or for all of yours.")
+    ] = "project",
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace what is not ours or was edited; a backup is kept."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a candidate's SKILL.md into Claude Code's skills folder."""
+    session = session_of(context)
+    order = InstallOrder(run_id=run_id, candidate=candidate, scope=scope, force=force)
+    outcome = session.backend.install_skill(order)
+    if as_json:
+        print_json(session.out, outcome)
+        return
+    done = outcome.installation
+    print_text(
+        session.out, f"{outcome.action.capitalize()} {done.path} (candidate {done.candidate})."
+    )
+    if outcome.backup:
+        print_text(session.out, f"What was there before is kept in {outcome.backup}.")
+    print_text(session.out, outcome.visibility)

@@ -1,0 +1,35 @@
+"""What holds for every test: no key of the person's, none of their folders, no network."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+# Read when the libraries are first imported, so before any test module is.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET")
+_REPOSITORY = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _a_world_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.endswith(_SECRETS):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("STASH_MCP_HOME", str(tmp_path / "stash-home"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude-config"))
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path / "project"))
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real conversations; a test that asks for it is skipped where it is missing."""
+    folder = Path(
+        os.environ.get("STASH_SKILLS_DATA", _REPOSITORY.parent / "shared" / "data")
+    ).resolve()
+    if not folder.is_dir():
+        pytest.skip(f"no real conversations at {folder} (set STASH_SKILLS_DATA)")
+    return folder
