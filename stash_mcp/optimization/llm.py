@@ -1,18 +1,16 @@
 """Chat models through LiteLLM: one call, its retries, its errors in our words, its usage.
 
 LiteLLM's own retries are off: they need a package that it does not depend on, and without it every
-error loses its class. Each of its exceptions has a row in `_KINDS`.
+error loses its class.
 """
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any
 
 import litellm
-import openai
 from litellm import exceptions as raised
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
@@ -24,15 +22,22 @@ from stash_mcp.errors import (
     ModelRateLimitError,
     ModelServerError,
     ModelUnreachableError,
-    RequestRejectedError,
 )
 from stash_mcp.models import Message, Usage
+from stash_mcp.optimization.model_errors import (
+    FIXES,
+    MODEL_EXCEPTIONS,
+    PROBLEMS,
+    kind_of,
+    providers_words,
+    retry_after_seconds,
+)
 from stash_mcp.redaction import redact
 
 # It prints advertisements on standard output otherwise.
 litellm.suppress_debug_info = True
 
-WORDS_LIMIT = 600
+_EMPTY_FIX = "This conversation scores 0; if many do, take another model."
 _PLACEHOLDER_KEY = "not-needed"
 _RETRIED = (ModelRateLimitError, ModelServerError, ModelUnreachableError)
 
@@ -190,13 +195,13 @@ class ChatModel:
     def _translated(self, error: Exception) -> ModelError:
         kind = kind_of(error)
         where = f"'{self.model}'" + (f" at {self.api_base}" if self.api_base else "")
-        words = redact(_words(error), self._secrets)
-        return kind(f"{_PROBLEMS[kind].format(where=where)}: {words}", self._fix(kind))
+        words = redact(providers_words(error), self._secrets)
+        return kind(f"{PROBLEMS[kind].format(where=where)}: {words}", self._fix(kind))
 
     def _fix(self, kind: type[ModelError]) -> str:
         if kind is ModelAuthError:
             return self._key_fix()
-        return _FIXES[kind]
+        return FIXES[kind]
 
     def _key_fix(self) -> str:
         missing = litellm.validate_environment(self.model)["missing_keys"]
@@ -243,131 +248,3 @@ def _answer(response: Any, model: str) -> Answer:
             _EMPTY_FIX,
         )
     return answer
-
-
-# --- errors ---
-
-# Every class of litellm.exceptions, by the nearest ancestor in this table. APIError carries a
-# status that says more than its class does; see `kind_of`.
-_KINDS: dict[type[Exception], type[ModelError]] = {
-    raised.BadRequestError: RequestRejectedError,
-    raised.UnprocessableEntityError: RequestRejectedError,
-    raised.PaymentRequiredError: ModelAuthError,
-    raised.LiteLLMUnknownProvider: ModelNotFoundError,
-    raised.EndpointNotSupportedByModelError: ModelNotFoundError,
-    raised.UnsupportedEndpointError: ModelNotFoundError,
-    raised.AuthenticationError: ModelAuthError,
-    raised.PermissionDeniedError: ModelAuthError,
-    raised.NotFoundError: ModelNotFoundError,
-    raised.RateLimitError: ModelRateLimitError,
-    raised.Timeout: ModelServerError,
-    raised.InternalServerError: ModelServerError,
-    raised.ServiceUnavailableError: ModelServerError,
-    raised.BadGatewayError: ModelServerError,
-    raised.APIConnectionError: ModelUnreachableError,
-    raised.APIResponseValidationError: ModelServerError,
-    raised.APIError: ModelServerError,
-    raised.BudgetExceededError: ModelAuthError,
-    raised.GuardrailRaisedException: RequestRejectedError,
-    raised.BlockedPiiEntityError: RequestRejectedError,
-    raised.ModifyResponseException: RequestRejectedError,
-    raised.SensitiveDataRouteException: RequestRejectedError,
-    raised.ModelNotMappedError: ModelNotFoundError,
-    raised.OpenAIError: ModelServerError,
-    openai.OpenAIError: ModelServerError,
-}
-
-MODEL_EXCEPTIONS = tuple(_KINDS)
-
-_STATUSES: dict[int, type[ModelError]] = {
-    HTTPStatus.UNAUTHORIZED: ModelAuthError,
-    HTTPStatus.FORBIDDEN: ModelAuthError,
-    HTTPStatus.PAYMENT_REQUIRED: ModelAuthError,
-    HTTPStatus.NOT_FOUND: ModelNotFoundError,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: RequestRejectedError,
-    HTTPStatus.REQUEST_TIMEOUT: ModelServerError,
-    HTTPStatus.TOO_MANY_REQUESTS: ModelRateLimitError,
-}
-
-_EMPTY_FIX = "This conversation scores 0; if many do, take another model."
-
-_PROBLEMS: dict[type[ModelError], str] = {
-    RequestRejectedError: "The model {where} rejected the request",
-    ModelAuthError: "The model {where} refused the key",
-    ModelNotFoundError: "The model {where} was not found",
-    ModelRateLimitError: "The model {where} kept answering that the rate limit is reached",
-    ModelUnreachableError: "The model {where} cannot be reached",
-    ModelServerError: "The model {where} kept failing",
-}
-
-_FIXES: dict[type[ModelError], str] = {
-    RequestRejectedError: "This conversation scores 0; the words above say why.",
-    ModelNotFoundError: "Check the model's name, written as provider/name, and its base URL.",
-    ModelRateLimitError: "Wait, or lower max_concurrency, and start the run again.",
-    ModelUnreachableError: "Check that the server is running and that the base URL is right.",
-    ModelServerError: "Wait until the server answers again, and start the run again.",
-}
-
-
-def kind_of(error: Exception) -> type[ModelError]:
-    """Our class for one of LiteLLM's exceptions."""
-    if _without_key(error):
-        return ModelAuthError
-    if _never_connected(error):
-        return ModelUnreachableError
-    for ancestor in type(error).__mro__:
-        kind = _KINDS.get(ancestor)
-        if kind is not None:
-            generic = ancestor in (raised.APIError, raised.OpenAIError, openai.OpenAIError)
-            return _STATUSES.get(_status(error), kind) if generic else kind
-    raise TypeError(f"{type(error).__name__} is no exception of the model library") from error
-
-
-def _status(error: Exception) -> int:
-    status = getattr(error, "status_code", None)
-    return status if isinstance(status, int) else 0
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
-
-
-def _without_key(error: Exception) -> bool:
-    """Whether the client library refused to send: it raises its bare base class for that, and
-    LiteLLM reports a server's error 500."""
-    return any(type(cause) is openai.OpenAIError for cause in _causes(error))
-
-
-def _never_connected(error: BaseException) -> bool:
-    """Whether nothing answered: LiteLLM reports that as a server's error 500."""
-    for cause in _causes(error):
-        if isinstance(cause, openai.APITimeoutError):
-            return False
-        if isinstance(cause, (openai.APIConnectionError, ConnectionError)):
-            return True
-    return False
-
-
-def retry_after_seconds(error: BaseException | None) -> float | None:
-    """Seconds that the server asked to wait, where it did so in seconds."""
-    response = getattr(error, "response", None)
-    headers = getattr(response, "headers", None) or {}
-    extra = getattr(error, "litellm_response_headers", None) or {}
-    value = headers.get("retry-after") or extra.get("retry-after")
-    try:
-        return max(0.0, float(value)) if value is not None else None
-    except ValueError:
-        return None
-
-
-def _words(error: Exception) -> str:
-    """The provider's own words, on one line and not too long."""
-    message = str(getattr(error, "message", None) or error)
-    prefix = f"litellm.{type(error).__name__}: "
-    while message.startswith(prefix):
-        message = message.removeprefix(prefix)
-    words = " ".join(message.split())
-    return words if len(words) <= WORDS_LIMIT else words[:WORDS_LIMIT] + "..."

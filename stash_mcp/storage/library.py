@@ -62,8 +62,12 @@ class Library:
 
     def traces(self, trace_ids: Sequence[str]) -> Iterator[Trace]:
         """The traces with these ids, one at a time, ordered by id; unknown ids raise."""
-        for trace_id in sorted(set(trace_ids)):
-            yield self.trace(trace_id)
+        with self._database.read() as connection:
+            for trace_id in sorted(set(trace_ids)):
+                found = _read_trace(connection, trace_id)
+                if found is None:
+                    raise _unknown_trace(trace_id)
+                yield found
 
     def matching_ids(self, patterns: Sequence[str] | None) -> tuple[str, ...]:
         """Ids of the traces that fit, ordered. `*`, `?` and `[...]` in a pattern match as in file

@@ -144,8 +144,9 @@ class _Reader:
         at_end = problem.pos >= len(problem.doc.rstrip())
         if self.is_last and (at_end or problem.msg.startswith("Unterminated string")):
             return self._cut_off("the JSON ends in the middle")
+        what = problem.msg.lower().removesuffix(" at")
         return self._refused(
-            f"is not JSON: {problem.msg.lower()} at column {problem.colno}",
+            f"is not JSON: {what} at column {problem.colno}",
             "Each conversation must be one JSON object on one line.",
             line=self.line + problem.lineno - 1,
         )

@@ -1,10 +1,7 @@
 import asyncio
-import inspect
 import random
-from collections.abc import Callable
 
 import pytest
-from litellm import exceptions as raised
 from support.model_server import Reply, calls_tool, fails, free_port, model_server, says
 
 from stash_mcp.errors import (
@@ -18,7 +15,6 @@ from stash_mcp.errors import (
     RequestRejectedError,
 )
 from stash_mcp.models import Message
-from stash_mcp.optimization import llm
 from stash_mcp.optimization.llm import Answer, ChatModel, RetryPolicy, Tool
 
 HELLO = [Message(role="user", content="hello")]
@@ -202,18 +198,3 @@ def test_nothing_is_printed_on_standard_output(
     with model_server(lambda request: fails(400)) as server, pytest.raises(RequestRejectedError):
         ask(chat(server.base_url, pauses))
     assert capfd.readouterr().out == ""
-
-
-def _exception_classes() -> list[type[Exception]]:
-    return [
-        value
-        for value in vars(raised).values()
-        if inspect.isclass(value) and issubclass(value, Exception)
-    ]
-
-
-@pytest.mark.parametrize("kind", _exception_classes(), ids=lambda kind: kind.__name__)
-def test_no_exception_of_the_library_is_unmapped(kind: type[Exception]) -> None:
-    bare: Callable[[type[Exception]], Exception] = kind.__new__
-    assert issubclass(llm.kind_of(bare(kind)), ModelError)
-    assert issubclass(kind, llm.MODEL_EXCEPTIONS)

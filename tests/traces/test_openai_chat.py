@@ -150,8 +150,19 @@ def test_arguments_become_the_tool_input(arguments: Any, tool_input: Any) -> Non
 
 @pytest.mark.parametrize(
     "arguments",
-    ["[1]", '"x"', "7", '{"a": ', "order=KC-1", '{"a": NaN}', '{"a": 1e999}', r'{"a": "\u0000"}']
-    + ['{"a":' * 200 + "1" + "}" * 200, '{"a": ' + "9" * 5000 + "}"],
+    [
+        "[1]",
+        '"x"',
+        "7",
+        '{"a": ',
+        "order=KC-1",
+        '{"a": NaN}',
+        '{"a": 1e999}',
+        r'{"a": "\u0000"}',
+        '{"a":' * 200 + "1" + "}" * 200,
+        '{"a": ' + "9" * 5000 + "}",
+    ],
+    ids=lambda text: text[:20],
 )
 def test_arguments_that_are_no_object_are_kept_as_text_and_marked(arguments: str) -> None:
     step = steps_of(USER, asks(call(arguments)))[1]

@@ -91,7 +91,7 @@ def test_invalid_utf8_in_a_document_over_lines_names_its_own_line() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf16_is_named(encoding: str) -> None:
-    assert problem_of(f'\ufeff{{"a":1}}\n'.encode(encoding)) == "The file is UTF-16, not UTF-8."
+    assert problem_of('\ufeff{"a":1}\n'.encode(encoding)) == "The file is UTF-16, not UTF-8."
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_key_that_cannot_be_kept_is_named_with_its_object() -> None:
 
 def test_a_raw_nul_byte_in_a_string_is_refused_with_its_column() -> None:
     assert problem_of(b'{"a":"x\0y"}') == (
-        "Line 1 is not JSON: invalid control character at at column 8."
+        "Line 1 is not JSON: invalid control character at column 8."
     )
 
 
