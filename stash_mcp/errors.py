@@ -102,10 +102,11 @@ class UnsupportedError(StashSkillsError):
 class MissingExtraError(StashSkillsError):
     code = "missing_extra"
 
-    def __init__(self, extra: str, needed_for: str) -> None:
+    def __init__(self, extra: str, needed_for: str, fix: str | None = None) -> None:
         super().__init__(
             f"{needed_for} needs the optional part '{extra}', which is not installed.",
-            f"Run: pip install 'stash-skills[{extra}]' (in the environment of this command).",
+            fix
+            or f"Run: pip install 'stash-skills[{extra}]' (in the environment of this command).",
         )
         self.extra = extra
 

@@ -39,13 +39,7 @@ def pack(folder: Path, archive: Path) -> None:
     verify_checkpoint(folder)
     private_dir(archive.parent)
     with os_errors("write", archive), _staged_file(archive) as file:
-        # No file name and no time in the gzip header: the bytes depend on the files alone.
-        with (
-            gzip.GzipFile("", "wb", _COMPRESS_LEVEL, file, mtime=0) as compressed,
-            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar,
-        ):
-            for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-                _add(tar, path, f"{TOP_FOLDER}/{path.relative_to(folder).as_posix()}")
+        _write_archive(folder, file)
 
 
 def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_UNPACKED_BYTES) -> Path:
@@ -63,6 +57,16 @@ def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_UNPACKED_BYTES) ->
             _extract(archive, folder, max_bytes)
         verify_checkpoint(folder)
     return into
+
+
+def _write_archive(folder: Path, file: BinaryIO) -> None:
+    # No file name and no time in the gzip header: the bytes depend on the files alone.
+    with (
+        gzip.GzipFile("", "wb", _COMPRESS_LEVEL, file, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            _add(tar, path, f"{TOP_FOLDER}/{path.relative_to(folder).as_posix()}")
 
 
 @contextlib.contextmanager

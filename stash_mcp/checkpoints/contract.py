@@ -6,7 +6,7 @@ loading the model finds that out (reward/loading.py).
 """
 
 import json
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,7 +203,11 @@ def _read_stats(folder: Path) -> RewardStats:
 
 def _number(path: Path, stats: Mapping[str, Any], key: str) -> float:
     value = stats.get(key)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value):
-        raise CheckpointError(f"{path} has no finite number `{key}`: {value!r}.", _RETRAIN)
-    return float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
+        return float(value)
+    raise CheckpointError(f"{path} has no finite number `{key}`: {value!r}.", _RETRAIN)
+
+
+def _is_finite(value: int | float) -> bool:
+    # JSON has integers of any size; beyond the largest float they are no use to us.
+    return abs(value) <= sys.float_info.max

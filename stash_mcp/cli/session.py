@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Annotated, TextIO, cast
+from typing import Annotated, cast
 
 import typer
 from rich.console import Console
@@ -19,9 +19,10 @@ from stash_mcp.settings import Settings, load_settings
 _UNLIMITED_WIDTH = 100_000
 
 
-def _console(stream: TextIO) -> Console:
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _UNLIMITED_WIDTH
-    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 @dataclass
@@ -30,8 +31,8 @@ class Session:
 
     settings: Settings = field(default_factory=load_settings)
     open_backend: Callable[[Settings], Backend] = open_local_backend
-    out: Console = field(default_factory=lambda: _console(sys.stdout))
-    err: Console = field(default_factory=lambda: _console(sys.stderr))
+    out: Console = field(default_factory=lambda: _console(stderr=False))
+    err: Console = field(default_factory=lambda: _console(stderr=True))
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], None] = time.sleep
 

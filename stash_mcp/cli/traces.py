@@ -1,5 +1,6 @@
 """`import`, `annotate`, `flag`, `traces`, `trace`, `export`."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -183,7 +184,8 @@ def _heading(step: Step) -> str:
         return step.role
     if step.role != "assistant":
         return f"{step.role} {step.tool_name}"
-    return f"{step.role} calls {step.tool_name}({step.tool_input})"
+    arguments = json.dumps(step.tool_input, ensure_ascii=False)
+    return f"{step.role} calls {step.tool_name}({arguments})"
 
 
 def _print_notes(session: Session, detail: TraceDetail, step: int | None) -> None:

@@ -99,7 +99,7 @@ def _none_left(skipped: Counter[str]) -> ExamplesError:
             "No conversation was chosen for the run.",
             "Import some, or name those of the library (list_traces).",
         )
-    reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.most_common())
+    reasons = ", ".join(f"{reason} ({count})" for reason, count in skipped.most_common())
     return ExamplesError(
         f"None of the {skipped.total()} conversations can be replayed: {reasons}.",
         "Choose conversations in which the user speaks before the assistant does.",

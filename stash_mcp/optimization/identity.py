@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stash_mcp.errors import EmptyReplyError, ModelAnswerError, RequestRejectedError
 from stash_mcp.models import Example, Message
-from stash_mcp.optimization.llm import Answer, ChatModel, Tool
+from stash_mcp.optimization.llm import ChatModel
+from stash_mcp.optimization.memory import Answer, Tool
 from stash_mcp.optimization.shortening import shorten
 from stash_mcp.rendering import render_messages
 from stash_mcp.skills.document import problems_with_description, problems_with_name

@@ -22,8 +22,10 @@ from stash_mcp.errors import (
     ModelRateLimitError,
     ModelServerError,
     ModelUnreachableError,
+    RequestRejectedError,
 )
 from stash_mcp.models import Message, Usage
+from stash_mcp.optimization.memory import Answer, Memory, Tool
 from stash_mcp.optimization.model_errors import (
     FIXES,
     MODEL_EXCEPTIONS,
@@ -66,28 +68,6 @@ class RetryPolicy:
         return self.jitter.uniform(longest / 2, longest)
 
 
-@dataclass(frozen=True)
-class Tool:
-    """A function that the model is made to call; `parameters` is a JSON schema."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a model said. `text` may be empty when `tool_arguments`, JSON text, is given."""
-
-    text: str
-    finish_reason: str | None
-    tool_arguments: str | None = None
-
-    @property
-    def truncated(self) -> bool:
-        return self.finish_reason == "length"
-
-
 class ChatModel:
     """One model at one place, called from one event loop.
 
@@ -105,6 +85,7 @@ class ChatModel:
         max_concurrency: int = 8,
         retry: RetryPolicy | None = None,
         secrets: Sequence[str] = (),
+        memory: Memory | None = None,
     ) -> None:
         self.model = model
         self.api_base = api_base
@@ -114,6 +95,7 @@ class ChatModel:
         self._retry = retry or RetryPolicy()
         self._slots = asyncio.Semaphore(max_concurrency)
         self._secrets = tuple(secrets)
+        self._memory = memory
 
     def _check_provider(self) -> None:
         # Unknown providers look like a rejected request later, which would score 0 in silence.
@@ -126,12 +108,35 @@ class ChatModel:
                 "an OpenAI-compatible server, openai/NAME with its base URL.",
             ) from error
 
-    async def ask(self, messages: Sequence[Message], tool: Tool | None = None) -> Answer:
-        """The model's answer, after bounded retries.
+    async def ask(
+        self, messages: Sequence[Message], tool: Tool | None = None, repetition: int = 0
+    ) -> Answer:
+        """The model's answer: the remembered one, or a new one after bounded retries.
 
+        repetition: tells independent samples of one request apart.
         Raises RequestRejectedError or EmptyReplyError for this request alone; any other ModelError
         concerns every request.
         """
+        if self._memory is None:
+            return await self._ask_patiently(messages, tool)
+        key = self._memory.key(self.model, self.api_base, messages, tool, repetition)
+        outcome = await self._memory.recall(key)
+        if outcome is None:
+            outcome = await self._outcome(messages, tool)
+            await self._memory.keep(key, outcome)
+        if isinstance(outcome, Answer):
+            return outcome
+        raise outcome
+
+    async def _outcome(
+        self, messages: Sequence[Message], tool: Tool | None
+    ) -> Answer | RequestRejectedError | EmptyReplyError:
+        try:
+            return await self._ask_patiently(messages, tool)
+        except (RequestRejectedError, EmptyReplyError) as refused:
+            return refused
+
+    async def _ask_patiently(self, messages: Sequence[Message], tool: Tool | None) -> Answer:
         async with self._slots:
             async for attempt in AsyncRetrying(
                 stop=stop_after_attempt(self._retry.attempts),

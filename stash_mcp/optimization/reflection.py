@@ -13,7 +13,8 @@ from typing import Protocol
 from stash_mcp.errors import EmptyReplyError
 from stash_mcp.models import Message
 from stash_mcp.optimization.identity import Identity
-from stash_mcp.optimization.llm import Answer, ChatModel
+from stash_mcp.optimization.llm import ChatModel
+from stash_mcp.optimization.memory import Answer
 from stash_mcp.optimization.shortening import shorten
 from stash_mcp.skills.document import MAX_BODY_CHARACTERS, MAX_BODY_LINES, problems_with_body
 from stash_mcp.skills.scan import find_active

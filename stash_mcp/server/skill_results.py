@@ -10,7 +10,6 @@ from stash_mcp.errors import NotFoundError
 from stash_mcp.models import Candidate
 from stash_mcp.server.results import Result
 from stash_mcp.server.shortening import characters_within, fit, next_offset, one_line, shorten
-from stash_mcp.skills.document import parse
 
 SKILL_BYTES = 22_000
 DIFF_BYTES = 9_000
@@ -31,7 +30,7 @@ class CandidateRow(Result):
             score=round(candidate.score, 4),
             gain=round(candidate.score - seed.score, 4),
             parents=candidate.parents,
-            first_line=one_line(parse(candidate.skill).body, LINE_CHARACTERS),
+            first_line=one_line(_body(candidate.skill), LINE_CHARACTERS),
         )
 
 
@@ -129,3 +128,10 @@ def diff_to_seed(candidate: Candidate, seed: Candidate) -> str:
         lineterm="",
     )
     return "\n".join(lines)
+
+
+def _body(skill: str) -> str:
+    """What follows the frontmatter, in the one form that a run's skills have. Reading it as YAML
+    would load a parser at the server's start for the sake of one line.
+    """
+    return skill.removeprefix("---\n").partition("\n---\n")[2]

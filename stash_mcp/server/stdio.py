@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 from mcp.server import MCPServer
 
 from stash_mcp.backends.base import Backend
-from stash_mcp.backends.local import open_local_backend
 from stash_mcp.server.app import build_server
 from stash_mcp.settings import load_settings
 
@@ -23,6 +22,9 @@ def serve() -> NoReturn:
     settings = load_settings()
 
     def open_backend() -> Backend:
+        # Imported at the first tool call: it would lengthen what a client waits for at the start.
+        from stash_mcp.backends.local import open_local_backend
+
         return open_local_backend(settings)
 
     serve_stdio(build_server(open_backend, settings.project_dir))

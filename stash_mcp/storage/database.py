@@ -7,7 +7,7 @@ WAL lets readers go on while one writer writes; a writer waits for another up to
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from stash_mcp.errors import (
@@ -19,16 +19,17 @@ from stash_mcp.errors import (
     StorageError,
 )
 from stash_mcp.storage.files import PRIVATE_FILE_MODE, os_errors, private_dir, try_lock
-from stash_mcp.storage.migrations import MIGRATIONS
+from stash_mcp.storage.migrations import MIGRATIONS, Migration
 
 BUSY_SECONDS = 30.0
 
 
 class Database:
-    """The library's file at `path`, migrated to the newest schema when first opened."""
+    """The file at `path`, migrated to the newest schema when first opened."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
         self.path = path
+        self._migrations = migrations
         private_dir(path.parent)
         with _sqlite_errors(path):
             _create_private(path)
@@ -61,6 +62,11 @@ class Database:
                 raise
             connection.commit()
 
+    def compact(self) -> None:
+        """Give the space of deleted rows back to the disk."""
+        with _sqlite_errors(self.path), self._connection() as connection:
+            connection.execute("VACUUM")
+
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
@@ -77,19 +83,19 @@ class Database:
 
     def _migrate(self) -> None:
         with self._connection() as connection:
-            if _version(connection) == len(MIGRATIONS):
+            if _version(connection) == len(self._migrations):
                 return
             connection.execute("PRAGMA journal_mode = WAL")
         with self.write() as connection:
             version = _version(connection)
-            if version > len(MIGRATIONS):
+            if version > len(self._migrations):
                 raise StorageError(
                     f"The library {self.path} was made by a newer release of stash-skills "
-                    f"(schema {version}; this one knows {len(MIGRATIONS)}).",
+                    f"(schema {version}; this one knows {len(self._migrations)}).",
                     "Update stash-skills, or set STASH_MCP_HOME to another folder.",
                 )
-            for number in range(version, len(MIGRATIONS)):
-                MIGRATIONS[number](connection)
+            for number in range(version, len(self._migrations)):
+                self._migrations[number](connection)
                 connection.execute(f"PRAGMA user_version = {number + 1}")
 
 

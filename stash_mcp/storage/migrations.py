@@ -3,6 +3,8 @@
 import sqlite3
 from collections.abc import Callable
 
+Migration = Callable[[sqlite3.Connection], None]
+
 
 def _m001_first(connection: sqlite3.Connection) -> None:
     for statement in (
@@ -101,4 +103,4 @@ def _m001_first(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_m001_first,)
+MIGRATIONS: tuple[Migration, ...] = (_m001_first,)

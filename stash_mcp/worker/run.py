@@ -1,6 +1,7 @@
 """A run: its folder in, candidates and progress on the way, a result out."""
 
 from collections.abc import Callable
+from typing import Any
 
 from stash_mcp.checkpoints import verify_checkpoint
 from stash_mcp.models import (
@@ -148,8 +149,8 @@ class RunMonitor:
     def finished(self) -> None:
         self._tracker.update(at_once=True, phase="finished", estimate_seconds=0.0, **self._usage())
 
-    def _usage(self) -> dict[str, object]:
-        usage: dict[str, object] = {"task_usage": self._task.usage}
+    def _usage(self) -> dict[str, Any]:
+        usage: dict[str, Any] = {"task_usage": self._task.usage}
         if self._reflection is not None:
             usage["reflection_usage"] = self._reflection.usage
         return usage

@@ -4,12 +4,21 @@ from collections.abc import Callable
 
 from stash_mcp.models import Job, TrainMetrics, TrainRequest
 from stash_mcp.reward.score import RewardScorer
-from stash_mcp.reward.train import TrainProgress, train
+from stash_mcp.reward.progress import TrainProgress
+from stash_mcp.reward.train import train
 from stash_mcp.runs.folder import JobFolder
 from stash_mcp.runs.store import JobStore
 from stash_mcp.settings import Settings
 from stash_mcp.worker.logs import LOG
 from stash_mcp.worker.tracker import Tracker
+
+
+_PHASES = {
+    "loading": "loading the base model",
+    "training": "training",
+    "measuring": "measuring on held-out pairs",
+    "saving": "saving the reward model",
+}
 
 
 def do_training(
@@ -18,7 +27,6 @@ def do_training(
     request = TrainRequest.model_validate(job.request)
     folder = JobFolder(settings.reward_models_dir / job.id)
     tracker = Tracker(store, job.id, monotonic)
-    tracker.update(at_once=True, phase="loading the base model")
     LOG.info("training on %s", request.base_model)
     metrics = train(
         folder.pairs(),
@@ -35,23 +43,30 @@ def do_training(
 
 
 class _Reporter:
-    """Training steps as progress; the note about its length once, as an event."""
+    """Training steps as progress; the first estimate and what a training notes, as events."""
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
-        self._noted: str | None = None
+        self._estimated = False
 
     def __call__(self, progress: TrainProgress) -> None:
         self._tracker.update(
-            phase="training",
+            phase=_PHASES[progress.phase],
             done=progress.step,
             total=progress.steps,
             estimate_seconds=progress.seconds_left,
         )
-        if progress.note is not None and progress.note != self._noted:
-            self._noted = progress.note
-            LOG.info("%s", progress.note)
-            self._tracker.event(progress.note)
+        if progress.seconds_left is not None and not self._estimated:
+            self._estimated = True
+            self._say(
+                f"{progress.steps} training steps take about {progress.seconds_left:.0f} s more."
+            )
+        if progress.note is not None:
+            self._say(progress.note)
+
+    def _say(self, message: str) -> None:
+        LOG.info("%s", message)
+        self._tracker.event(message)
 
 
 def _score_traces(folder: JobFolder, tracker: Tracker) -> None:

@@ -109,7 +109,7 @@ def test_no_examples_are_refused_with_the_reasons() -> None:
     with pytest.raises(ExamplesError) as caught:
         build_examples([trace("a", "assistant"), trace("b", "system", "assistant")], [])
     assert caught.value.problem == (
-        "None of the 2 conversations can be replayed: 2 starts with the assistant."
+        "None of the 2 conversations can be replayed: starts with the assistant (2)."
     )
 
 

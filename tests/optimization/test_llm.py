@@ -15,7 +15,8 @@ from stash_mcp.errors import (
     RequestRejectedError,
 )
 from stash_mcp.models import Message
-from stash_mcp.optimization.llm import Answer, ChatModel, RetryPolicy, Tool
+from stash_mcp.optimization.llm import ChatModel, RetryPolicy
+from stash_mcp.optimization.memory import Answer, Tool
 
 HELLO = [Message(role="user", content="hello")]
 TOOL = Tool("pick", "Pick one.", {"type": "object", "properties": {"x": {"type": "string"}}})

@@ -143,9 +143,7 @@ def skill(body: str) -> str:
 
 def result(scored: tuple[tuple[str, float], ...]) -> dict[str, object]:
     best = max(scored, key=lambda pair: pair[1])
-    heldout = Heldout(
-        examples=4, seed_score=0.41, best_score=0.58, gain=0.17, low=-0.02, high=0.36
-    )
+    heldout = Heldout(examples=4, seed_score=0.41, best_score=0.58, gain=0.17, low=-0.02, high=0.36)
     return {
         "skill_name": "polite-support",
         "skill_description": DESCRIPTION,

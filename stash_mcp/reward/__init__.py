@@ -1,0 +1,1 @@
+"""The reward model: trained on pairs, and scoring rendered conversations. Loads torch."""

@@ -1,0 +1,97 @@
+"""What a training says while it works, and how long it will take."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+SMALLER_BASE = "sentence-transformers/all-MiniLM-L6-v2"
+_SMALL_PARAMETERS = 50_000_000
+_STEPS_BEFORE_ESTIMATE = 3
+_LONG_SECONDS = 3600
+
+Phase = Literal["loading", "training", "measuring", "saving"]
+
+
+@dataclass(frozen=True)
+class TrainProgress:
+    """`step` of `steps` is done; times in seconds.
+
+    epoch: from 1; 0 before the first step. loss: of the last step. seconds_left: of the training
+    steps, from the pace so far; null before the third. note: a sentence for the person, once.
+    """
+
+    phase: Phase
+    step: int
+    steps: int
+    epoch: int
+    loss: float | None
+    seconds_elapsed: float
+    seconds_left: float | None
+    note: str | None = None
+
+
+class Reporter:
+    """Turns the events of a training into `TrainProgress`, one for each step."""
+
+    def __init__(
+        self, on_progress: Callable[[TrainProgress], None], clock: Callable[[], float]
+    ) -> None:
+        self._on_progress = on_progress
+        self._clock = clock
+        self._started = clock()
+        self._first_step_done = 0.0
+        self._last = TrainProgress("loading", 0, 0, 0, None, 0.0, None)
+        self._hint = ""
+
+    @property
+    def seconds(self) -> float:
+        return self._clock() - self._started
+
+    def phase(self, phase: Phase, note: str | None = None) -> None:
+        last = self._last
+        left = None if phase == "training" else last.seconds_left
+        self._send(phase, last.step, last.steps, last.epoch, last.loss, left, note)
+
+    def begin(self, steps: int, parameters: int) -> None:
+        """The training starts: so many steps with a model of so many parameters."""
+        self._hint = _hint(parameters)
+        self._send("training", 0, steps, 0, None, None, None)
+
+    def step(self, epoch: int, loss: float) -> None:
+        """One more step, of epoch `epoch` (from 1), is done."""
+        step, steps = self._last.step + 1, self._last.steps
+        if step == 1:
+            self._first_step_done = self._clock()
+        left = self._seconds_left(step, steps)
+        note = self._note(left) if step == _STEPS_BEFORE_ESTIMATE else None
+        self._send("training", step, steps, epoch, loss, left, note)
+
+    def _seconds_left(self, step: int, steps: int) -> float | None:
+        # The first step also warms up memory and caches, and says little of the others.
+        if step < _STEPS_BEFORE_ESTIMATE:
+            return None
+        return (self._clock() - self._first_step_done) / (step - 1) * (steps - step)
+
+    def _note(self, left: float | None) -> str | None:
+        if left is None or left < _LONG_SECONDS:
+            return None
+        return f"This training takes about {left / _LONG_SECONDS:.1f} hours here. {self._hint}"
+
+    def _send(
+        self,
+        phase: Phase,
+        step: int,
+        steps: int,
+        epoch: int,
+        loss: float | None,
+        left: float | None,
+        note: str | None,
+    ) -> None:
+        self._last = TrainProgress(phase, step, steps, epoch, loss, self.seconds, left, note)
+        self._on_progress(self._last)
+
+
+def _hint(parameters: int) -> str:
+    if parameters <= _SMALL_PARAMETERS:
+        return "Fewer pairs (max_pairs) or fewer epochs make it shorter."
+    return f"A smaller base model is faster, for example {SMALLER_BASE} (22 M parameters)."

@@ -1,0 +1,244 @@
+import io
+import json
+
+import pytest
+from rich.console import Console
+from support.staging import METRICS, Stage, result, write_checkpoint
+
+from stash_mcp.cli.session import Session
+from stash_mcp.runs.folder import JobFolder
+
+SCORED = (("Be polite.", 0.4), ("Ask for the order number.", 0.6))
+
+
+class Worker:
+    """Does one step of the job's work at each pause of whoever follows it."""
+
+    def __init__(self, stage: Stage, session: Session, *steps) -> None:
+        self._steps = list(steps)
+        self._stage = stage
+        session.sleep = self
+
+    def __call__(self, _seconds: float) -> None:
+        self._steps.pop(0)(self._stage)
+
+
+def succeed_training(stage: Stage) -> None:
+    [model] = stage.backend.list_reward_models()
+    write_checkpoint(JobFolder(stage.settings.reward_models_dir / model.id).model_path)
+    stage.store.succeed(model.id, json.dumps({"metrics": METRICS}))
+
+
+def succeed_run(stage: Stage) -> None:
+    [run] = stage.backend.list_runs()
+    stage.score(run.id, *SCORED)
+    stage.store.succeed(run.id, json.dumps(result(SCORED)))
+
+
+def fail_run(stage: Stage) -> None:
+    [run] = stage.backend.list_runs()
+    stage.store.fail(run.id, reason="The task model refused the key.", error="...\nlog")
+
+
+def test_train_follows_to_the_end_and_tells_the_accuracy(
+    command, stage: Stage, session: Session
+) -> None:
+    stage.conversations()
+    Worker(stage, session, Stage.begin, succeed_training)
+    said = command("train", "--name", "reviews")
+    assert said.code == 0
+    assert "Started." in said.err
+    assert "ranks 75% of 2 held-out pairs right (50 % is chance)" in said.out
+    assert "Next: stash-skills run --reward-model" in said.err
+
+
+def test_train_without_waiting_returns_the_queued_model(command, stage: Stage) -> None:
+    stage.conversations()
+    model = json.loads(command("train", "--no-wait", "--epochs", "2", "--json").out)
+    assert (model["kind"], model["status"], model["epochs"]) == ("training", "queued", 2)
+
+
+def test_train_on_too_few_ratings_says_what_to_annotate(command, stage: Stage) -> None:
+    stage.conversations(1)
+    said = command("train")
+    assert said.code == 1
+    assert said.err.startswith("Error: ")
+
+
+def test_run_shows_its_plan_takes_the_newest_model_and_follows(
+    command, stage: Stage, session: Session
+) -> None:
+    stage.conversations()
+    model = stage.trained()
+    Worker(stage, session, Stage.begin, succeed_run)
+    said = command("run", "--task-model", "openai/small")
+    assert said.code == 0
+    assert f"Taking the newest reward model, {model.id} (reviews)." in said.err
+    assert "- 12 conversations to optimise on" in said.err
+    assert said.err.index("12 conversations") < said.err.index("Started.")
+    assert "The skill helped; how far is uncertain." in said.out
+    assert "gain +0.170 (95 % interval -0.020 to +0.360)" in said.out
+
+
+def test_a_failed_run_gives_its_reason_and_exit_code_1(
+    command, stage: Stage, session: Session
+) -> None:
+    stage.conversations()
+    stage.trained()
+    Worker(stage, session, Stage.begin, fail_run)
+    said = command("run", "--task-model", "openai/small", "--json")
+    assert said.code == 1
+    run = json.loads(said.out)
+    assert (run["status"], run["reason"]) == ("failed", "The task model refused the key.")
+
+
+def test_ctrl_c_leaves_the_run_to_itself_and_says_how_to_look_again(
+    command, stage: Stage, session: Session
+) -> None:
+    stage.conversations()
+    stage.trained()
+
+    def interrupt(_stage: Stage) -> None:
+        raise KeyboardInterrupt
+
+    Worker(stage, session, Stage.begin, interrupt)
+    said = command("run", "--task-model", "openai/small")
+    [run] = stage.backend.list_runs()
+    assert (said.code, run.status) == (130, "running")
+    assert f"stash-skills status {run.id} --follow" in said.err
+
+
+def test_run_passes_every_option_on(command, stage: Stage) -> None:
+    stage.conversations()
+    model = stage.trained()
+    said = command(
+        *("run", "--no-wait", "--json", "--reward-model", model.id, "--task-model", "openai/x"),
+        *("--reflection-model", "openai/big", "--task-api-base", "http://127.0.0.1:1/v1"),
+        *("--reflection-api-base", "http://127.0.0.1:2/v1", "--max-metric-calls", "200"),
+        *("--skill-name", "polite-support", "--skill-description", "Use it to answer."),
+        *("--trace", "c-0*", "--trace", "c-10", "--seed", "7", "--no-heldout"),
+        *("--max-concurrency", "2", "--minibatch-size", "2"),
+    )
+    assert said.code == 0, said.err
+    run = json.loads(said.out)
+    assert run["request"] == {
+        "reward_model_id": model.id,
+        "task_model": "openai/x",
+        "task_api_base": "http://127.0.0.1:1/v1",
+        "reflection_model": "openai/big",
+        "reflection_api_base": "http://127.0.0.1:2/v1",
+        "max_metric_calls": 200,
+        "skill_name": "polite-support",
+        "skill_description": "Use it to answer.",
+        "seed": 7,
+        "minibatch_size": 2,
+        "max_concurrency": 2,
+        "heldout": 0,
+    }
+    assert run["plan"]["examples"] == 11
+
+
+def test_run_without_a_trained_model_says_to_train(command, stage: Stage) -> None:
+    said = command("run", "--task-model", "openai/small")
+    assert said.code == 1
+    assert "There is no trained reward model." in said.err
+
+
+def test_run_does_not_take_an_older_model_while_the_newest_is_in_training(
+    command, stage: Stage
+) -> None:
+    stage.conversations()
+    stage.trained()
+    newest = stage.train()
+    said = command("run", "--task-model", "openai/small")
+    assert said.code == 1
+    assert f"stash-skills status {newest.id} --follow" in said.err
+    assert stage.backend.list_runs() == []
+
+
+def test_status_takes_a_run_a_training_or_the_newest_run(command, stage: Stage) -> None:
+    run = stage.finished(*SCORED)
+    training = json.loads(command("status", run.request.reward_model_id, "--json").out)
+    newest = json.loads(command("status", "--json").out)
+    assert (training["kind"], newest["kind"], newest["id"]) == ("training", "run", run.id)
+    assert newest["events"][-1]["message"]
+    assert "succeeded after 1 min 30 s" in command("status", run.id).out
+
+
+def test_status_of_nothing_is_refused(command, stage: Stage) -> None:
+    assert "There is no run yet." in command("status").err
+    assert "no run and no reward model 'x'" in command("status", "x").err
+
+
+def test_status_of_a_running_job_shows_phase_and_estimate(command, stage: Stage) -> None:
+    stage.conversations()
+    run = stage.start(stage.trained().id)
+    stage.begin()
+    stage.report(
+        run.id,
+        phase="scoring",
+        done=3,
+        total=6,
+        metric_calls=9,
+        seed_score=0.4,
+        best_score=0.5,
+        estimate_seconds=130,
+    )
+    said = command("status").out
+    assert "running after 0 s - scoring 3/6, 9/120 calls" in said
+    assert "best 0.500 (seed 0.400), about 2 min 10 s left" in said
+
+
+def test_the_lists_are_newest_first(command, stage: Stage) -> None:
+    run = stage.finished(*SCORED)
+    second = stage.start(run.request.reward_model_id)
+    listed = json.loads(command("runs", "--json").out)
+    assert [row["id"] for row in listed] == [second.id, run.id]
+    assert "polite-support" in command("runs").out
+    assert json.loads(command("models", "--json").out)[0]["metrics"]["eval_accuracy"] == 0.75
+    assert "0.750" in command("models").out
+
+
+def test_a_reward_model_goes_out_as_an_archive_and_comes_back(
+    command, stage: Stage, tmp_path
+) -> None:
+    stage.conversations()
+    model = stage.trained()
+    archive = tmp_path / "model.tar.gz"
+    assert command("export-model", model.id, str(archive)).code == 0
+    back = json.loads(command("import-model", str(archive), "--name", "again", "--json").out)
+    assert (back["name"], back["status"], back["imported_from"]) == (
+        "again",
+        "succeeded",
+        "model.tar.gz",
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [("export-model", "rm-9", "x.tar.gz"), ("import-model", "no")]
+)
+def test_a_model_that_is_not_there_is_refused(command, stage: Stage, arguments) -> None:
+    said = command(*arguments)
+    assert (said.code, said.err[:7]) == (1, "Error: ")
+
+
+def test_on_a_terminal_a_bar_shows_the_phase_the_calls_and_the_best(
+    command, stage: Stage, session: Session
+) -> None:
+    stage.conversations()
+    stage.trained()
+    terminal = io.StringIO()
+    session.err = Console(file=terminal, force_terminal=True, width=160, highlight=False)
+
+    def report(stage: Stage) -> None:
+        [run] = stage.backend.list_runs()
+        progress = {"phase": "scoring the seed", "done": 3, "total": 6, "metric_calls": 9}
+        stage.report(run.id, **progress, seed_score=0.4, best_score=0.5)
+
+    Worker(stage, session, Stage.begin, report, succeed_run)
+    said = command("run", "--task-model", "openai/small")
+    shown = terminal.getvalue()
+    assert said.code == 0
+    assert "scoring the seed" in shown
+    assert "3/6, 9/120 calls, best 0.500 (seed 0.400)" in shown
+    assert "Started." in shown
