@@ -108,6 +108,8 @@ def worker_environment(environ: Mapping[str, str] | None = None) -> dict[str, st
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "TOKENIZERS_PARALLELISM": "false",
+        # Threads that spin while they wait slow every other process on few cores, and each other.
+        "OMP_WAIT_POLICY": "PASSIVE",
         **environ,
         "PYTHONUTF8": "1",
     }

@@ -7,6 +7,7 @@ cannot be known in advance.
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,6 +63,9 @@ from stash_mcp.traces.annotations import (
 from stash_mcp.traces.formats import parse_traces
 from stash_mcp.traces.stash import export_trace
 
+REVIVE_SECONDS = 5.0
+"""How often, at most, a look at a job also looks whether a worker is alive."""
+
 
 def open_local_backend(settings: Settings) -> "LocalBackend":
     """The backend over the library of `settings.home`, which is made where it is missing."""
@@ -84,10 +88,15 @@ class LocalBackend:
         self._library = Library(database)
         self._jobs = JobStore(database, clock)
         self._manifest = Manifest(database)
+        self._looked_at = float("-inf")
         self._revive()
 
     def _revive(self) -> None:
         """What a dead worker left is carried on by whoever looks next."""
+        now = time.monotonic()
+        if now - self._looked_at < REVIVE_SECONDS:
+            return
+        self._looked_at = now
         if self._jobs.has_work():
             self._start_worker(self._settings)
 
@@ -210,6 +219,7 @@ class LocalBackend:
         return [views.reward_model(job) for job in self._jobs.all(JobKind.TRAIN)]
 
     def get_reward_model(self, reward_model_id: str) -> RewardModel:
+        self._revive()
         return views.reward_model(self._jobs.get(reward_model_id, JobKind.TRAIN))
 
     def _trained(self, reward_model_id: str) -> Job:
@@ -271,6 +281,7 @@ class LocalBackend:
         return tuple(trace_id for trace_id in known if trace_id in trained_on) or known
 
     def get_run(self, run_id: str) -> Run:
+        self._revive()
         job = self._jobs.get(run_id, JobKind.GEPA)
         return views.run(job, self._jobs.candidates(run_id))
 

@@ -10,13 +10,14 @@ from stash_mcp.checkpoints.contract import (
     verify_checkpoint,
     write_stats,
 )
-from stash_mcp.checkpoints.folder import staged_folder
+from stash_mcp.checkpoints.folder import require_room, staged_folder
 
 __all__ = [
     "STATS_FILE",
     "TOP_FOLDER",
     "RewardStats",
     "pack",
+    "require_room",
     "staged_folder",
     "unpack",
     "verify_checkpoint",

@@ -1,4 +1,4 @@
-"""A folder written whole or not at all."""
+"""A folder written whole or not at all, and whether there is room for it."""
 
 import contextlib
 import shutil
@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from stash_mcp.errors import DiskFullError
 from stash_mcp.storage.files import os_errors, private_dir, replace
 
 
@@ -29,6 +30,19 @@ def staged_folder(target: Path) -> Iterator[Path]:
             _exchange(made, target, staging / "old")
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def require_room(target: Path, needed: int) -> None:
+    """Raise DiskFullError unless `needed` bytes are free where `target` will be written."""
+    private_dir(target.parent)
+    with os_errors("look at", target.parent):
+        free = shutil.disk_usage(target.parent).free
+    if free < needed:
+        raise DiskFullError(
+            f"The disk of {target.parent} has {free // 10**6} MB free; a reward model of this "
+            f"size needs {needed // 10**6} MB.",
+            "Free some space on that disk, or choose a smaller base model.",
+        )
 
 
 def _exchange(made: Path, target: Path, aside: Path) -> None:

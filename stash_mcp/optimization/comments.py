@@ -26,7 +26,7 @@ MAX_POINT_CHARACTERS = 400
 SIMILAR = 0.6
 """Two comments that share this part of their words (Jaccard index) say the same."""
 
-_GROUPS = ("What to do", "What to avoid", "What to keep doing")
+_GROUPS = ("What to avoid", "What to keep doing", "Points that reviewers made")
 _AVOID = re.compile(
     r"^(?:never|do not|don't|avoid|stop|no )\b"
     r"|\b(?:never|must not|should not|shouldn't|without (?:checking|asking|looking|reading))\b",
@@ -46,7 +46,8 @@ _COMMON_ENGLISH = """
     soon still such sure tell than thank thanks that that's the their them then there these they
     thing things this those through time today told too took two under until upon use used using
     very want wanted was wasn't way week weeks day days went were what what's when where which
-    while who whole why will with won't would yes yesterday yet you your yours
+    while who whole why will with won't would yes yesterday yet you your yours agent answer answers customer customers dollars euro euros
+    instead money nobody number pounds reply replies send sent without
 """
 _STOP_WORDS = frozenset(_COMMON_ENGLISH.split())
 
@@ -78,8 +79,11 @@ class CommentIdentifier:
 
     async def identify(self, examples: Sequence[Example]) -> Identity:
         terms = salient_terms(
-            " ".join(message.content for message in example.messages if message.role == "user")
-            for example in examples
+            [
+                " ".join(message.content for message in example.messages if message.role == "user")
+                for example in examples
+            ],
+            [" ".join(example.feedback) for example in examples],
         )
         if not terms:
             return Identity(
@@ -89,20 +93,31 @@ class CommentIdentifier:
             )
         listed = ", ".join(terms[:-1]) + (f" and {terms[-1]}" if len(terms) > 1 else terms[0])
         return Identity(
-            "-".join([*terms[:3], "conversations"]),
-            f"What reviewers of earlier conversations about {listed} asked for. Use it when "
-            "replying in a conversation of this kind.",
+            "-".join([*terms[:2], "replies"]),
+            f"What reviewers asked for in replies about {listed}. Use it when a conversation is "
+            "about these.",
         )
 
 
-def salient_terms(texts: Iterable[str], limit: int = 5) -> list[str]:
-    """Words of a-z that occur in most of the texts, common words of English left out; ties by
-    the alphabet."""
+def salient_terms(
+    conversations: Sequence[str], comments: Sequence[str] = (), limit: int = 4
+) -> list[str]:
+    """The words that best say what the conversations are about, the best first.
+
+    A word of the conversations counts by how many of them have it, times how many of the comments
+    have it too: what both customers and reviewers speak of. Only words of a-z of four letters or
+    more, without the common ones of English; ties by the alphabet.
+    """
+    spoken, reviewed = _document_counts(conversations), _document_counts(comments)
+    weights = {term: count * (1 + reviewed[term]) for term, count in spoken.items()}
+    return sorted(weights, key=lambda term: (-weights[term], term))[:limit]
+
+
+def _document_counts(texts: Iterable[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update({term for term in map(_plain, _words(text)) if len(term) >= 4})
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [term for term, _ in ordered[:limit]]
+    return counts
 
 
 def _plain(word: str) -> str:
@@ -192,7 +207,7 @@ def _extended(present: _Body, points: Sequence[str]) -> _Body:
 def _group_of(point: str) -> str:
     if _KEEP.search(point):
         return "What to keep doing"
-    return "What to avoid" if _AVOID.search(point) else "What to do"
+    return "What to avoid" if _AVOID.search(point) else "Points that reviewers made"
 
 
 def _shuffled(body: _Body, draw: random.Random) -> _Body:

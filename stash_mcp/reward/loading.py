@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
@@ -29,6 +30,7 @@ _LOAD_ERRORS = (
     ImportError,
     ArithmeticError,
     SafetensorError,
+    StrictDataclassError,
 )
 _ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
 _OWN_KEYS = ("stash_input_version", "stash_rubric")
@@ -143,8 +145,9 @@ def _positions(model: Any) -> int:
         return MAX_LENGTH
     for name, module in model.named_modules():
         # RoBERTa and its kin count positions from the padding's, and lose those before it.
-        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None):
-            return limit - int(module.padding_idx) - 1
+        padding = getattr(module, "padding_idx", None)
+        if name.endswith("position_embeddings") and padding is not None:
+            return limit - int(padding) - 1
     return limit
 
 

@@ -55,6 +55,11 @@ class RewardNetwork:
             rewards = self.forward(list(encoded.values())).tolist()
         return dict(zip(encoded, rewards, strict=True))
 
+    def recompute_activations(self) -> None:
+        """Keep no activations for the backward pass from here on, where the model can do so."""
+        if self.model.supports_gradient_checkpointing:
+            self.model.activation_checkpointing_enable()
+
     def _forward_batch(self, batch: Sequence[TokenIds]) -> torch.Tensor:
         length = len(batch[-1])
         pad = self.model.config.pad_token_id

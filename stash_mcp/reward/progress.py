@@ -7,6 +7,9 @@ from typing import Literal
 SMALLER_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 _SMALL_PARAMETERS = 50_000_000
 _STEPS_BEFORE_ESTIMATE = 3
+# A pace that is worth a warning: so many steps, or so many seconds, have shown it.
+_STEPS_BEFORE_NOTE = 10
+_SECONDS_BEFORE_NOTE = 60
 _LONG_SECONDS = 3600
 
 Phase = Literal["loading", "training", "measuring", "saving"]
@@ -42,6 +45,7 @@ class Reporter:
         self._first_step_done = 0.0
         self._last = TrainProgress("loading", 0, 0, 0, None, 0.0, None)
         self._hint = ""
+        self._noted = False
 
     @property
     def seconds(self) -> float:
@@ -63,8 +67,7 @@ class Reporter:
         if step == 1:
             self._first_step_done = self._clock()
         left = self._seconds_left(step, steps)
-        note = self._note(left) if step == _STEPS_BEFORE_ESTIMATE else None
-        self._send("training", step, steps, epoch, loss, left, note)
+        self._send("training", step, steps, epoch, loss, left, self._note(step, left))
 
     def _seconds_left(self, step: int, steps: int) -> float | None:
         # The first step also warms up memory and caches, and says little of the others.
@@ -72,8 +75,13 @@ class Reporter:
             return None
         return (self._clock() - self._first_step_done) / (step - 1) * (steps - step)
 
-    def _note(self, left: float | None) -> str | None:
-        if left is None or left < _LONG_SECONDS:
+    def _note(self, step: int, left: float | None) -> str | None:
+        watched = self._clock() - self._first_step_done
+        is_sure = step >= _STEPS_BEFORE_NOTE or watched >= _SECONDS_BEFORE_NOTE
+        if self._noted or left is None or not is_sure:
+            return None
+        self._noted = True
+        if left < _LONG_SECONDS:
             return None
         return f"This training takes about {left / _LONG_SECONDS:.1f} hours here. {self._hint}"
 

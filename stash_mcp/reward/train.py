@@ -17,7 +17,13 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
-from stash_mcp.checkpoints import RewardStats, staged_folder, verify_checkpoint, write_stats
+from stash_mcp.checkpoints import (
+    RewardStats,
+    require_room,
+    staged_folder,
+    verify_checkpoint,
+    write_stats,
+)
 from stash_mcp.datasets.pairs import Split, split_pairs
 from stash_mcp.errors import StorageError, TrainingError
 from stash_mcp.models import PreferencePair, TrainMetrics
@@ -31,6 +37,8 @@ from stash_mcp.reward.progress import Reporter, TrainProgress
 _FINAL_LOSS_STEPS = 20
 """The final loss is the mean over so many last steps: one step's is mostly chance."""
 _ONE_FILE = "1000GB"
+_BYTES_A_PARAMETER = 4
+_OTHER_FILES_BYTES = 64_000_000
 
 Pairs = Sequence[PreferencePair]
 
@@ -70,6 +78,7 @@ def train(
     transformers.set_seed(seed)
     split = split_pairs(pairs)
     network = load_base(base_model_folder(base_model), base_model, best_device(), max_length)
+    require_room(output_dir, _saved_bytes(network))
     encoded = network.encode(_texts(pairs))
     _refuse_equal(encoded)
     schedule = _Schedule(epochs, learning_rate, batch_size, seed)
@@ -106,7 +115,7 @@ def _fit(
 ) -> float:
     """Train in place; returns the final loss."""
     if needs_checkpointing(network.parameters, network.device):
-        network.model.gradient_checkpointing_enable({"use_reentrant": False})
+        network.recompute_activations()
     optimizer = torch.optim.AdamW(network.model.parameters(), lr=schedule.learning_rate)
     shuffle = random.Random(schedule.seed)
     losses: deque[float] = deque(maxlen=_FINAL_LOSS_STEPS)
@@ -163,7 +172,13 @@ def _memory_errors(base_model: str) -> Iterator[None]:
         ) from error
 
 
+def _saved_bytes(network: RewardNetwork) -> int:
+    return network.parameters * _BYTES_A_PARAMETER + _OTHER_FILES_BYTES
+
+
 def _save(network: RewardNetwork, stats: RewardStats, output_dir: Path) -> None:
+    # Asked again: a training takes long, and tokenizers has no exception of its own to catch.
+    require_room(output_dir, _saved_bytes(network))
     with staged_folder(output_dir) as folder:
         try:
             network.model.save_pretrained(str(folder), max_shard_size=_ONE_FILE)

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from pydantic import BaseModel
+
 from stash_mcp.errors import RunError, StashSkillsError
 from stash_mcp.models import Job, JobKind
 from stash_mcp.redaction import redact
@@ -18,10 +20,10 @@ from stash_mcp.settings import Settings, secret_values
 from stash_mcp.storage.database import Database
 from stash_mcp.storage.files import private_dir, try_lock, write_json
 from stash_mcp.worker.logs import LOG, job_log
-from stash_mcp.worker.run import do_run
-from stash_mcp.worker.train import do_training
 
 MAX_ATTEMPTS = 3
+
+Work = Callable[[Job, Settings, JobStore, Callable[[], float]], BaseModel]
 
 
 def drain(settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -75,6 +77,23 @@ def _result(
             f"Its worker died {MAX_ATTEMPTS} times while it did this job.",
             "Look at the end of the job's worker.log; often memory ran out. Start the job again.",
         )
-    if job.kind is JobKind.GEPA:
-        return do_run(job, settings, store, monotonic).model_dump(mode="json")
-    return {"metrics": do_training(job, settings, store, monotonic).model_dump(mode="json")}
+    result = _work(job.kind)(job, settings, store, monotonic).model_dump(mode="json")
+    return result if job.kind is JobKind.GEPA else {"metrics": result}
+
+
+def _work(kind: JobKind) -> Work:
+    # Imported here, once the lock is held: the libraries take seconds to load, and whoever looks
+    # meanwhile must find a living worker. One that cannot be loaded fails the job, not the worker.
+    try:
+        if kind is JobKind.GEPA:
+            from stash_mcp.worker.run import do_run
+
+            return do_run
+        from stash_mcp.worker.train import do_training
+
+        return do_training
+    except (ImportError, OSError) as error:
+        raise RunError(
+            f"A library of the local pipeline cannot be loaded: {error}.",
+            "Install it again: pip install --force-reinstall 'stash-skills[local]'.",
+        ) from error

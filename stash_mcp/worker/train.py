@@ -3,15 +3,14 @@
 from collections.abc import Callable
 
 from stash_mcp.models import Job, TrainMetrics, TrainRequest
-from stash_mcp.reward.score import RewardScorer
 from stash_mcp.reward.progress import TrainProgress
+from stash_mcp.reward.score import RewardScorer
 from stash_mcp.reward.train import train
 from stash_mcp.runs.folder import JobFolder
 from stash_mcp.runs.store import JobStore
 from stash_mcp.settings import Settings
 from stash_mcp.worker.logs import LOG
 from stash_mcp.worker.tracker import Tracker
-
 
 _PHASES = {
     "loading": "loading the base model",
