@@ -46,8 +46,9 @@ _COMMON_ENGLISH = """
     soon still such sure tell than thank thanks that that's the their them then there these they
     thing things this those through time today told too took two under until upon use used using
     very want wanted was wasn't way week weeks day days went were what what's when where which
-    while who whole why will with won't would yes yesterday yet you your yours agent answer answers customer customers dollars euro euros
-    instead money nobody number pounds reply replies send sent without
+    while who whole why will with won't would yes yesterday yet you your yours
+    agent answer answers customer customers dollars euro euros instead money nobody number pounds
+    reply replies send sent without
 """
 _STOP_WORDS = frozenset(_COMMON_ENGLISH.split())
 

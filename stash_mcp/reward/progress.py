@@ -1,8 +1,8 @@
 """What a training says while it works, and how long it will take."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 SMALLER_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 _SMALL_PARAMETERS = 50_000_000
@@ -52,22 +52,21 @@ class Reporter:
         return self._clock() - self._started
 
     def phase(self, phase: Phase, note: str | None = None) -> None:
-        last = self._last
-        left = None if phase == "training" else last.seconds_left
-        self._send(phase, last.step, last.steps, last.epoch, last.loss, left, note)
+        self._send(phase=phase, note=note)
 
-    def begin(self, steps: int, parameters: int) -> None:
+    def begin(self, steps: int, parameters: int, note: str | None = None) -> None:
         """The training starts: so many steps with a model of so many parameters."""
         self._hint = _hint(parameters)
-        self._send("training", 0, steps, 0, None, None, None)
+        self._send(phase="training", steps=steps, note=note)
 
     def step(self, epoch: int, loss: float) -> None:
         """One more step, of epoch `epoch` (from 1), is done."""
-        step, steps = self._last.step + 1, self._last.steps
+        step = self._last.step + 1
         if step == 1:
             self._first_step_done = self._clock()
-        left = self._seconds_left(step, steps)
-        self._send("training", step, steps, epoch, loss, left, self._note(step, left))
+        left = self._seconds_left(step, self._last.steps)
+        note = self._note(step, left)
+        self._send(step=step, epoch=epoch, loss=loss, seconds_left=left, note=note)
 
     def _seconds_left(self, step: int, steps: int) -> float | None:
         # The first step also warms up memory and caches, and says little of the others.
@@ -85,17 +84,9 @@ class Reporter:
             return None
         return f"This training takes about {left / _LONG_SECONDS:.1f} hours here. {self._hint}"
 
-    def _send(
-        self,
-        phase: Phase,
-        step: int,
-        steps: int,
-        epoch: int,
-        loss: float | None,
-        left: float | None,
-        note: str | None,
-    ) -> None:
-        self._last = TrainProgress(phase, step, steps, epoch, loss, self.seconds, left, note)
+    def _send(self, note: str | None, **changes: Any) -> None:
+        elapsed = self.seconds
+        self._last = replace(self._last, seconds_elapsed=elapsed, note=note, **changes)
         self._on_progress(self._last)
 
 

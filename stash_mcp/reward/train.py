@@ -119,13 +119,19 @@ def _fit(
     optimizer = torch.optim.AdamW(network.model.parameters(), lr=schedule.learning_rate)
     shuffle = random.Random(schedule.seed)
     losses: deque[float] = deque(maxlen=_FINAL_LOSS_STEPS)
-    report.begin(schedule.steps(len(pairs)), network.parameters)
+    report.begin(schedule.steps(len(pairs)), network.parameters, _length_note(network))
     network.model.train()
     for epoch in range(1, schedule.epochs + 1):
         for batch in _batches(pairs, schedule.batch_size, shuffle):
             losses.append(_step(network, encoded, batch, optimizer))
             report.step(epoch, losses[-1])
     return fmean(losses)
+
+
+def _length_note(network: RewardNetwork) -> str | None:
+    if network.max_length == MAX_LENGTH:
+        return None
+    return f"The model reads the last {network.max_length} tokens of each conversation."
 
 
 def _batches(pairs: Pairs, size: int, shuffle: random.Random) -> Iterator[Pairs]:

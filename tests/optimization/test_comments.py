@@ -38,7 +38,9 @@ def proposed(body: str, *comments: str, seed: int = 0, before: int = 0) -> str:
 def test_a_comment_becomes_a_point_below_the_seed_body() -> None:
     body = proposed(SEED_BODY, "Ask for the order number before anything else.")
     assert body == (
-        "Advice about parcels.\n\n## What to do\n\n- Ask for the order number before anything else."
+        "Advice about parcels.\n\n"
+        "## Points that reviewers made\n\n"
+        "- Ask for the order number before anything else."
     )
 
 

@@ -341,7 +341,10 @@ def test_progress_comes_with_each_step_and_each_phase(
         "measuring",
         "saving",
     ]
-    assert said[0].note == f"Loading the base model {bert_base}."
+    assert [p.note for p in said if p.note] == [
+        f"Loading the base model {bert_base}.",
+        f"The model reads the last {POSITIONS} tokens of each conversation.",
+    ]
 
 
 def test_an_exception_from_the_listener_ends_the_training_and_leaves_nothing(
