@@ -206,6 +206,13 @@ class RunRequest(Frozen):
     max_concurrency: int = Field(8, ge=1, le=256)
     heldout: int = Field(0, ge=0)
     """How many of the examples, the last ones of the job's file, are kept for the final measure."""
+    max_cost_usd: float | None = Field(None, gt=0)
+    max_seconds: float | None = Field(None, gt=0)
+    """Of work; the time between a death and the next worker does not count."""
+    no_improvement_for: int | None = Field(None, ge=1)
+    """Stop after so many proposals in a row without a new best."""
+    fresh: bool = False
+    """Take no answer that another run paid for."""
 
 
 class Plan(Frozen):
@@ -233,6 +240,8 @@ class Usage(Frozen):
     """Calls answered by one model and what they took; cost in US dollars, null if unpriced."""
 
     calls: int = 0
+    remembered: int = 0
+    """Answers that were paid for before and cost nothing now; not among `calls`."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
@@ -254,6 +263,8 @@ class Progress(Frozen):
     best_score: float | None = None
     estimate_seconds: float | None = None
     """Rough time left, from the pace so far."""
+    active_seconds: float = 0.0
+    """Time that workers have spent on it."""
     task_usage: Usage = Usage()
     reflection_usage: Usage = Usage()
 
@@ -272,6 +283,10 @@ class Heldout(Frozen):
     high: float
 
 
+StopReason = Literal["budget", "cost", "time", "no_improvement_for", "perfect", "cancelled"]
+"""What ended a run's search."""
+
+
 class RunResult(BaseModel):
     """`result.json` of a run. Scores are means over the examples, 0 to 1."""
 
@@ -288,6 +303,7 @@ class RunResult(BaseModel):
     heldout: Heldout | None = None
     verdict: str = ""
     """In plain words, whether the skill helped and how far that can be believed."""
+    stop_reason: "StopReason" = "budget"
     failed_examples: int = 0
     """Evaluations of the best candidate whose request the task model rejected; they scored 0."""
 
@@ -312,6 +328,11 @@ class Run(Frozen):
     best_candidate: int | None
     heldout: Heldout | None
     verdict: str | None
+    stop_reason: StopReason | None
+    partial: bool
+    """It was stopped early; its candidates are those scored until then."""
+    heartbeat_at: datetime | None
+    """When its worker last gave a sign of life."""
     reason: str | None
     """Why it failed, in a sentence or two; `error` is the end of its log."""
     error: str | None
@@ -339,6 +360,10 @@ class Job(Frozen):
     reason: str | None
     error: str | None
     attempts: int
+    deaths: int
+    """Of workers, in a row at `death_place`."""
+    death_place: str | None
+    heartbeat_at: datetime | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

@@ -29,6 +29,10 @@ class Settings:
         return self.home / "library.db"
 
     @property
+    def calls_path(self) -> Path:
+        return self.home / "calls.db"
+
+    @property
     def runs_dir(self) -> Path:
         return self.home / "runs"
 

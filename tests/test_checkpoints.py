@@ -368,7 +368,7 @@ def test_an_unsafe_archive_is_refused_and_leaves_nothing(
     with pytest.raises(CheckpointError, match=said):
         unpack(archive, tmp_path / "inside" / "into")
 
-    assert names(tmp_path / "inside") == set()
+    assert not (tmp_path / "inside").exists()
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(checkpoint: Path, tmp_path: Path) -> None:

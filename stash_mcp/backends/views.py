@@ -3,11 +3,13 @@
 from stash_mcp.models import (
     Candidate,
     Job,
+    JobStatus,
     Plan,
     RewardModel,
     Run,
     RunRequest,
     RunResult,
+    StopReason,
     TrainMetrics,
     TrainRequest,
 )
@@ -55,9 +57,18 @@ def run(job: Job, candidates: list[Candidate]) -> Run:
         best_candidate=best.number if best else None,
         heldout=result.heldout if result else None,
         verdict=result.verdict if result else None,
+        stop_reason=_stop_reason(job, result),
+        partial=job.status is JobStatus.CANCELLED and bool(candidates),
+        heartbeat_at=job.heartbeat_at,
         reason=job.reason,
         error=job.error,
         created_at=job.created_at,
         started_at=job.started_at,
         finished_at=job.finished_at,
     )
+
+
+def _stop_reason(job: Job, result: RunResult | None) -> StopReason | None:
+    if result is not None:
+        return result.stop_reason
+    return "cancelled" if job.status is JobStatus.CANCELLED else None

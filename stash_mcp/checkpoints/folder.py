@@ -14,20 +14,39 @@ from stash_mcp.storage.files import os_errors, private_dir, replace
 def staged_folder(target: Path) -> Iterator[Path]:
     """Yields an empty folder beside `target` that takes its place when the block ends well.
 
-    A folder that was at `target` is replaced then, and kept if the block or the exchange fails.
-    Two renames make the exchange: a crash between them leaves the old folder under a
-    `.stash-skills-` name.
+    A folder that was at `target` is replaced then. It is kept, and parents made for the new one go
+    again, if the block or the exchange fails. Two renames make the exchange: a crash between them
+    leaves the old folder under a `.stash-skills-` name.
     """
-    private_dir(target.parent)
-    with os_errors("make a folder beside", target):
-        staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=".stash-skills-"))
-    try:
+    with _parents(target), _staging(target) as staging:
         made = staging / "new"
         with os_errors("write", target):
             made.mkdir()
         yield made
         with os_errors("write", target):
             _exchange(made, target, staging / "old")
+
+
+@contextlib.contextmanager
+def _parents(target: Path) -> Iterator[None]:
+    """Make the folders above `target`; those made here go again if the block fails."""
+    missing = [folder for folder in target.parents if not folder.exists()]
+    try:
+        private_dir(target.parent)
+        yield
+    except BaseException:
+        for folder in missing:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def _staging(target: Path) -> Iterator[Path]:
+    with os_errors("make a folder beside", target):
+        staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=".stash-skills-"))
+    try:
+        yield staging
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

@@ -49,19 +49,23 @@ class SkillAdapter:
         task: ChatModel,
         scorer: Scorer,
         runner: asyncio.Runner,
+        before_batch: Callable[[], None] = lambda: None,
         on_reply: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        """on_reply is called with (answered so far, in all) as a batch goes on."""
+        """before_batch may raise to keep a batch from being sent. on_reply is called with
+        (answered so far, in all) as a batch goes on."""
         self.failures: dict[str, int] = {}
         """Most requests rejected in one batch that was answered with each body."""
         self._identity = identity
         self._task = task
         self._scorer = scorer
         self._runner = runner
+        self._before_batch = before_batch
         self._on_reply = on_reply
 
     def trials(self, batch: Sequence[Example], body: str) -> list[Trial]:
         """Each example answered and scored, in order."""
+        self._before_batch()
         skill = Skill(name=self._identity.name, description=self._identity.description, body=body)
         answered = self._runner.run(self._answer_all(batch, skill))
         texts = [

@@ -25,6 +25,7 @@ from stash_mcp.errors import (
     RequestRejectedError,
 )
 from stash_mcp.models import Message, Usage
+from stash_mcp.optimization.in_flight import InFlight
 from stash_mcp.optimization.memory import Answer, Memory, Tool
 from stash_mcp.optimization.model_errors import (
     FIXES,
@@ -73,7 +74,7 @@ class ChatModel:
 
     model: LiteLLM's name, `provider/name`. api_base: URL of an OpenAI-compatible or other server,
     or None for the provider's own. timeout: seconds for one request. At most `max_concurrency`
-    requests are in flight.
+    requests are in flight, fewer after a 429. usage: what was spent before.
     """
 
     def __init__(
@@ -86,14 +87,15 @@ class ChatModel:
         retry: RetryPolicy | None = None,
         secrets: Sequence[str] = (),
         memory: Memory | None = None,
+        usage: Usage | None = None,
     ) -> None:
         self.model = model
         self.api_base = api_base
-        self.usage = Usage()
+        self.usage = usage or Usage()
         self._check_provider()
         self._timeout = timeout
         self._retry = retry or RetryPolicy()
-        self._slots = asyncio.Semaphore(max_concurrency)
+        self._in_flight = InFlight(max_concurrency)
         self._secrets = tuple(secrets)
         self._memory = memory
 
@@ -124,6 +126,9 @@ class ChatModel:
         if outcome is None:
             outcome = await self._outcome(messages, tool)
             await self._memory.keep(key, outcome)
+        else:
+            remembered = self.usage.remembered + 1
+            self.usage = self.usage.model_copy(update={"remembered": remembered})
         if isinstance(outcome, Answer):
             return outcome
         raise outcome
@@ -137,15 +142,15 @@ class ChatModel:
             return refused
 
     async def _ask_patiently(self, messages: Sequence[Message], tool: Tool | None) -> Answer:
-        async with self._slots:
-            async for attempt in AsyncRetrying(
-                stop=stop_after_attempt(self._retry.attempts),
-                retry=retry_if_exception_type(_RETRIED),
-                wait=self._wait,
-                sleep=self._retry.sleep,
-                reraise=True,
-            ):
-                with attempt:
+        async for attempt in AsyncRetrying(
+            stop=stop_after_attempt(self._retry.attempts),
+            retry=retry_if_exception_type(_RETRIED),
+            wait=self._wait,
+            sleep=self._retry.sleep,
+            reraise=True,
+        ):
+            with attempt:
+                async with self._in_flight.slot():
                     return await self._ask_once(messages, tool)
         raise AssertionError("the retries end with an answer or an error")
 
@@ -184,11 +189,22 @@ class ChatModel:
         known = self.usage.calls == 0 or self.usage.cost_usd is not None
         self.usage = Usage(
             calls=self.usage.calls + 1,
+            remembered=self.usage.remembered,
             prompt_tokens=self.usage.prompt_tokens + (getattr(usage, "prompt_tokens", 0) or 0),
             completion_tokens=self.usage.completion_tokens
             + (getattr(usage, "completion_tokens", 0) or 0),
             cost_usd=(self.usage.cost_usd or 0.0) + cost if known and cost is not None else None,
         )
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether what a call costs is known."""
+        if self.api_base is not None:
+            return False
+        try:
+            return litellm.get_model_info(self.model).get("input_cost_per_token") is not None
+        except raised.ModelNotMappedError:
+            return False
 
     def _cost(self, response: Any) -> float | None:
         # A server of one's own may echo a priced model's name: its price is not that one.

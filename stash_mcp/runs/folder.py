@@ -43,6 +43,14 @@ class JobFolder:
         return self.path / "model"
 
     @property
+    def examples_path(self) -> Path:
+        return self.path / "gepa_examples.jsonl"
+
+    @property
+    def fingerprint_path(self) -> Path:
+        return self.path / "fingerprint.json"
+
+    @property
     def result_path(self) -> Path:
         return self.path / "result.json"
 
@@ -61,7 +69,7 @@ class JobFolder:
 
     def create_run(self, request: RunRequest, examples: Sequence[Example]) -> None:
         private_dir(self.path)
-        write_jsonl(self.path / "gepa_examples.jsonl", examples)
+        write_jsonl(self.examples_path, examples)
         write_json(
             self.path / "job.json",
             {

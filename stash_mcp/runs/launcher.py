@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from typing import TypedDict
 
 from stash_mcp.settings import Settings, worker_environment
@@ -24,11 +23,13 @@ def ensure_worker(settings: Settings) -> bool:
     with try_lock(settings.worker_lock_path) as free:
         if not free:
             return False
-    _spawn(settings.home)
+    spawn_worker(settings)
     return True
 
 
-def _spawn(home: Path) -> None:
+def spawn_worker(settings: Settings) -> None:
+    """Start a worker, which leaves again where another one stays alive."""
+    home = settings.home
     log = private_dir(home) / "worker.log"
     command = [sys.executable, "-m", "stash_mcp.worker", "--home", str(home)]
     with os_errors("open", log), log.open("wb") as output:

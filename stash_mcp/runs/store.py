@@ -47,13 +47,18 @@ class JobStore:
         request: TrainRequest | RunRequest,
         plan: Plan | None = None,
         status: JobStatus = JobStatus.QUEUED,
+        request_key: str | None = None,
     ) -> None:
-        """Add a job at the end of the queue; status `running` keeps the worker off it."""
+        """Add a job at the end of the queue; status `running` keeps the worker off it.
+
+        request_key: digest of all that decides the job, for finding an equal one.
+        """
         with self._database.write() as connection:
             connection.execute(
                 """
-                INSERT INTO jobs (id, kind, name, status, request, plan, progress, created_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO jobs
+                    (id, kind, name, status, request, plan, progress, created_at, request_key)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 (
                     job_id,
@@ -64,8 +69,20 @@ class JobStore:
                     "{}" if plan is None else plan.model_dump_json(),
                     Progress().model_dump_json(),
                     self._now(),
+                    request_key,
                 ),
             )
+
+    def with_request_key(self, request_key: str) -> Job | None:
+        """The newest job with this key that is queued, running or succeeded."""
+        alive = (JobStatus.QUEUED, JobStatus.RUNNING, JobStatus.SUCCEEDED)
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT * FROM jobs WHERE request_key = ? AND status IN (?, ?, ?) "
+                "ORDER BY seq DESC LIMIT 1",
+                (request_key, *alive),
+            ).fetchone()
+        return None if row is None else _job(row)
 
     def get(self, job_id: str, kind: JobKind | None = None) -> Job:
         """The job with this id; with `kind`, one of another kind counts as unknown."""
@@ -113,20 +130,70 @@ class JobStore:
         return self.get(row["id"])
 
     def requeue_orphans(self) -> list[str]:
-        """Put back what a dead worker left running; to be called by the one living worker."""
+        """Put back what a dead worker left running; to be called by the one living worker.
+
+        Deaths are counted as long as they come at the same place: a job that gets further each
+        time is not at fault.
+        """
         with self._database.write() as connection:
             rows = connection.execute(
-                "UPDATE jobs SET status = ? WHERE status = ? RETURNING id",
-                (JobStatus.QUEUED, JobStatus.RUNNING),
+                "SELECT id, progress, death_place FROM jobs WHERE status = ?", (JobStatus.RUNNING,)
             ).fetchall()
             for row in rows:
+                place = _place(Progress.model_validate_json(row["progress"]))
+                deaths = "deaths + 1" if place == row["death_place"] else "1"
+                connection.execute(
+                    f"UPDATE jobs SET status = ?, death_place = ?, deaths = {deaths} WHERE id = ?",
+                    (JobStatus.QUEUED, place, row["id"]),
+                )
                 _add_event(connection, row["id"], self._now(), "Its worker died; queued again.")
         return [row["id"] for row in rows]
+
+    def beat(self, job_id: str) -> JobStatus:
+        """Note that the job's worker lives; returns the job's state, which others may change."""
+        with self._database.write() as connection:
+            row = connection.execute(
+                "UPDATE jobs SET heartbeat_at = ? WHERE id = ? RETURNING status",
+                (self._now(), job_id),
+            ).fetchone()
+        return JobStatus(row["status"])
+
+    def cancel(self, job_id: str) -> bool:
+        """Whether the job was queued or running; its worker notices and stops."""
+        with self._database.write() as connection:
+            changed = connection.execute(
+                "UPDATE jobs SET status = ?, finished_at = ? WHERE id = ? AND status IN (?, ?)",
+                (
+                    JobStatus.CANCELLED,
+                    self._now(),
+                    job_id,
+                    JobStatus.QUEUED,
+                    JobStatus.RUNNING,
+                ),
+            ).rowcount
+            if changed:
+                _add_event(connection, job_id, self._now(), "Cancelled.")
+        return bool(changed)
+
+    def resume(self, job_id: str) -> bool:
+        """Queue a failed or cancelled job again; whether it was one."""
+        with self._database.write() as connection:
+            changed = connection.execute(
+                """
+                UPDATE jobs SET status = ?, deaths = 0, reason = NULL, error = NULL,
+                    finished_at = NULL WHERE id = ? AND status IN (?, ?)
+                """,
+                (JobStatus.QUEUED, job_id, JobStatus.FAILED, JobStatus.CANCELLED),
+            ).rowcount
+            if changed:
+                _add_event(connection, job_id, self._now(), "Queued again to be continued.")
+        return bool(changed)
 
     def report(self, job_id: str, progress: Progress) -> None:
         with self._database.write() as connection:
             connection.execute(
-                "UPDATE jobs SET progress = ? WHERE id = ?", (progress.model_dump_json(), job_id)
+                "UPDATE jobs SET progress = ?, heartbeat_at = ? WHERE id = ?",
+                (progress.model_dump_json(), self._now(), job_id),
             )
 
     def add_event(self, job_id: str, message: str) -> None:
@@ -163,9 +230,12 @@ class JobStore:
 
     # --- candidates ---
 
-    def clear_candidates(self, job_id: str) -> None:
+    def keep_candidates(self, job_id: str, count: int) -> None:
+        """Delete all but the first `count`."""
         with self._database.write() as connection:
-            connection.execute("DELETE FROM candidates WHERE job_id = ?", (job_id,))
+            connection.execute(
+                "DELETE FROM candidates WHERE job_id = ? AND number >= ?", (job_id, count)
+            )
 
     def put_candidate(self, job_id: str, candidate: Candidate) -> None:
         with self._database.write() as connection:
@@ -237,10 +307,17 @@ def _job(row: sqlite3.Row) -> Job:
         reason=row["reason"],
         error=row["error"],
         attempts=row["attempts"],
+        deaths=row["deaths"],
+        death_place=row["death_place"],
+        heartbeat_at=_time(row["heartbeat_at"]),
         created_at=datetime.fromisoformat(row["created_at"]),
         started_at=_time(row["started_at"]),
         finished_at=_time(row["finished_at"]),
     )
+
+
+def _place(progress: Progress) -> str:
+    return f"{progress.phase}, proposal {progress.proposals}, candidate {progress.candidates}"
 
 
 def _time(value: str | None) -> datetime | None:

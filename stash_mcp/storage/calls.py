@@ -8,7 +8,7 @@ loses money, never correctness.
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -46,23 +46,38 @@ class CallStore:
         self._puts = 0
 
     def get(self, key: str) -> str | None:
+        return self.get_many([key]).get(key)
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, str]:
+        """The values of those keys that are known."""
+        found: dict[str, str] = {}
+        stale: list[str] = []
         now = self._now()
         with self._database.read() as connection:
-            row = connection.execute(
-                "SELECT value, used_at FROM calls WHERE key = ?", (key,)
-            ).fetchone()
-        if row is None:
-            return None
-        if now - row["used_at"] > _USE_NOTED_AFTER_SECONDS:
+            for key in keys:
+                row = connection.execute(
+                    "SELECT value, used_at FROM calls WHERE key = ?", (key,)
+                ).fetchone()
+                if row is not None:
+                    found[key] = row["value"]
+                    stale += [key] if now - row["used_at"] > _USE_NOTED_AFTER_SECONDS else []
+        if stale:
             with self._database.write() as connection:
-                connection.execute("UPDATE calls SET used_at = ? WHERE key = ?", (now, key))
-        return str(row["value"])
+                connection.executemany(
+                    "UPDATE calls SET used_at = ? WHERE key = ?", [(now, key) for key in stale]
+                )
+        return found
 
     def put(self, key: str, value: str) -> None:
+        self.put_many({key: value})
+
+    def put_many(self, values: Mapping[str, str]) -> None:
+        """Keep all of them or, if it is interrupted, none."""
+        now = self._now()
         with self._database.write() as connection:
-            connection.execute(
+            connection.executemany(
                 "INSERT OR REPLACE INTO calls (key, value, size, used_at) VALUES (?, ?, ?, ?)",
-                (key, value, len(value.encode()), self._now()),
+                [(key, value, len(value.encode()), now) for key, value in values.items()],
             )
             self._puts += 1
             if self._puts % _TRIM_EVERY == 1:

@@ -103,4 +103,12 @@ def _m001_first(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_m001_first,)
+def _m002_lives_and_request_key(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE jobs ADD COLUMN heartbeat_at TEXT")
+    connection.execute("ALTER TABLE jobs ADD COLUMN request_key TEXT")
+    connection.execute("ALTER TABLE jobs ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0")
+    connection.execute("ALTER TABLE jobs ADD COLUMN death_place TEXT")
+    connection.execute("CREATE INDEX jobs_by_request ON jobs (request_key)")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_m001_first, _m002_lives_and_request_key)

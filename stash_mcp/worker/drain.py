@@ -15,13 +15,17 @@ from stash_mcp.errors import RunError, StashSkillsError
 from stash_mcp.models import Job, JobKind
 from stash_mcp.redaction import redact
 from stash_mcp.runs.folder import JobFolder
+from stash_mcp.runs.launcher import spawn_worker
 from stash_mcp.runs.store import JobStore
 from stash_mcp.settings import Settings, secret_values
 from stash_mcp.storage.database import Database
 from stash_mcp.storage.files import private_dir, try_lock, write_json
 from stash_mcp.worker.logs import LOG, job_log
+from stash_mcp.worker.watchdog import watched
 
-MAX_ATTEMPTS = 3
+MAX_DEATHS = 3
+# Long enough for a worker that ends because its job was cancelled, and starts the next one.
+LOCK_SECONDS = 3.0
 
 Work = Callable[[Job, Settings, JobStore, Callable[[], float]], BaseModel]
 
@@ -32,7 +36,7 @@ def drain(settings: Settings, monotonic: Callable[[], float] = time.monotonic) -
     # Again after the lock is dropped: a job that was queued while we were about to go found the
     # lock held and started no worker.
     while store.has_work():
-        with try_lock(settings.worker_lock_path) as ours:
+        with try_lock(settings.worker_lock_path, timeout=LOCK_SECONDS) as ours:
             if not ours:
                 return
             store.requeue_orphans()
@@ -47,7 +51,8 @@ def _do(job: Job, settings: Settings, store: JobStore, monotonic: Callable[[], f
     with job_log(folder.log_path, secrets):
         LOG.info("%s %s, attempt %d", job.kind, job.id, job.attempts)
         try:
-            result = _result(job, settings, store, monotonic)
+            with watched(store, job.id, lambda: spawn_worker(settings)):
+                result = _result(job, settings, store, monotonic)
             write_json(folder.result_path, result)
         except StashSkillsError as error:
             reason = redact(str(error), secrets)
@@ -72,9 +77,9 @@ def _result(
     job: Job, settings: Settings, store: JobStore, monotonic: Callable[[], float]
 ) -> dict[str, object]:
     """The content of `result.json`."""
-    if job.attempts > MAX_ATTEMPTS:
+    if job.deaths >= MAX_DEATHS:
         raise RunError(
-            f"Its worker died {MAX_ATTEMPTS} times while it did this job.",
+            f"Its worker died {job.deaths} times at the same place ({job.death_place}).",
             "Look at the end of the job's worker.log; often memory ran out. Start the job again.",
         )
     result = _work(job.kind)(job, settings, store, monotonic).model_dump(mode="json")

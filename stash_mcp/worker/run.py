@@ -1,9 +1,11 @@
 """A run: its folder in, candidates and progress on the way, a result out."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from stash_mcp.checkpoints import verify_checkpoint
+from stash_mcp.errors import RunError
 from stash_mcp.models import (
     BUILTIN_REFLECTION,
     Candidate,
@@ -13,14 +15,19 @@ from stash_mcp.models import (
 )
 from stash_mcp.optimization.comments import CommentIdentifier, CommentReflector
 from stash_mcp.optimization.identity import Identity, ModelIdentifier
+from stash_mcp.optimization.limits import Limits
 from stash_mcp.optimization.llm import ChatModel
+from stash_mcp.optimization.memory import Memory
 from stash_mcp.optimization.optimize import Parts, run_optimization
 from stash_mcp.optimization.reflection import ModelReflector
 from stash_mcp.reward.score import RewardScorer
 from stash_mcp.runs.folder import JobFolder
 from stash_mcp.runs.store import JobStore
 from stash_mcp.settings import Settings, secret_values
+from stash_mcp.storage.calls import CallStore
+from stash_mcp.worker.fingerprint import check_fingerprint, checkpoint_digest
 from stash_mcp.worker.logs import LOG
+from stash_mcp.worker.scoring import RememberingScorer
 from stash_mcp.worker.tracker import Tracker
 
 
@@ -29,45 +36,94 @@ def do_run(
 ) -> RunResult:
     request = RunRequest.model_validate(job.request)
     folder = JobFolder(settings.runs_dir / job.id)
-    store.clear_candidates(job.id)
     checkpoint = JobFolder(settings.reward_models_dir / request.reward_model_id).model_path
     verify_checkpoint(checkpoint)
-    tracker = Tracker(store, job.id, monotonic)
+    digest = checkpoint_digest(checkpoint)
+    check_fingerprint(folder, request, digest)
+    tracker = Tracker(store, job.id, monotonic, job.progress)
     tracker.update(
         at_once=True, phase="loading the reward model", max_metric_calls=request.max_metric_calls
     )
-    secrets = secret_values()
-    task = ChatModel(
-        request.task_model,
-        request.task_api_base,
-        max_concurrency=request.max_concurrency,
-        secrets=secrets,
-    )
-    reflection = None
-    if request.reflection_model != BUILTIN_REFLECTION:
-        reflection = ChatModel(
-            request.reflection_model, request.reflection_api_base, secrets=secrets
-        )
-    parts = _parts(request, task, reflection, RewardScorer(checkpoint))
-    monitor = RunMonitor(job.id, store, tracker, monotonic, task, reflection)
+    calls = CallStore(settings.calls_path, lambda: datetime.now(UTC))
+    only_for = job.id if request.fresh else None
+    models = _Models(request, Memory(calls, only_for), job)
+    scorer = RememberingScorer(RewardScorer(checkpoint), calls, digest, only_for)
+    parts = models.parts(scorer, tracker)
+    monitor = RunMonitor(job.id, store, tracker, monotonic, models)
+    # A run that is carried on takes the same path again, with the answers that it has already:
+    # its candidates are stored again under their numbers, and at the end no others stay.
     result = run_optimization(request, folder.examples(), parts, monitor)
+    store.keep_candidates(job.id, len(result.candidates))
     monitor.finished()
     return result
 
 
-def _parts(
-    request: RunRequest, task: ChatModel, reflection: ChatModel | None, scorer: RewardScorer
-) -> Parts:
-    if reflection is None:
-        return Parts(
-            task, scorer, CommentIdentifier(), lambda identity: CommentReflector(request.seed)
+class _Models:
+    """The task model and, unless reflection is built in, the reflection model."""
+
+    def __init__(self, request: RunRequest, memory: Memory, job: Job) -> None:
+        secrets = secret_values()
+        self._request = request
+        self.task = ChatModel(
+            request.task_model,
+            request.task_api_base,
+            max_concurrency=request.max_concurrency,
+            secrets=secrets,
+            memory=memory,
+            usage=job.progress.task_usage,
         )
-    return Parts(
-        task,
-        scorer,
-        ModelIdentifier(reflection),
-        lambda identity: ModelReflector(reflection, identity),
-    )
+        self.reflection: ChatModel | None = None
+        if request.reflection_model != BUILTIN_REFLECTION:
+            self.reflection = ChatModel(
+                request.reflection_model,
+                request.reflection_api_base,
+                secrets=secrets,
+                memory=memory,
+                usage=job.progress.reflection_usage,
+            )
+        if request.max_cost_usd is not None:
+            self._refuse_unpriced()
+
+    def _refuse_unpriced(self) -> None:
+        for model in (self.task, self.reflection):
+            if model is not None and not model.is_priced:
+                raise RunError(
+                    f"max_cost_usd cannot be kept: the price of '{model.model}' is not known.",
+                    "Leave max_cost_usd out and bound the run with max_metric_calls or "
+                    "max_seconds.",
+                )
+
+    def parts(self, scorer: RememberingScorer, tracker: Tracker) -> Parts:
+        limits = Limits(self._request, self._spent, tracker.active_seconds)
+        reflection, seed = self.reflection, self._request.seed
+        if reflection is None:
+            return Parts(
+                self.task,
+                scorer,
+                CommentIdentifier(),
+                lambda identity: CommentReflector(seed),
+                limits,
+            )
+        return Parts(
+            self.task,
+            scorer,
+            ModelIdentifier(reflection),
+            lambda identity: ModelReflector(reflection, identity),
+            limits,
+        )
+
+    def _spent(self) -> float | None:
+        costs = [
+            model.usage.cost_usd for model in (self.task, self.reflection) if model is not None
+        ]
+        return sum(cost or 0.0 for cost in costs)
+
+    def usage(self) -> dict[str, Any]:
+        """The fields of the progress that say what was spent."""
+        usage: dict[str, Any] = {"task_usage": self.task.usage}
+        if self.reflection is not None:
+            usage["reflection_usage"] = self.reflection.usage
+        return usage
 
 
 class RunMonitor:
@@ -79,15 +135,13 @@ class RunMonitor:
         store: JobStore,
         tracker: Tracker,
         monotonic: Callable[[], float],
-        task: ChatModel,
-        reflection: ChatModel | None,
+        models: _Models,
     ) -> None:
         self._job_id = job_id
         self._store = store
         self._tracker = tracker
         self._monotonic = monotonic
-        self._task = task
-        self._reflection = reflection
+        self._models = models
         self._started = monotonic()
         self._counting = False
 
@@ -105,7 +159,7 @@ class RunMonitor:
             total=total,
             metric_calls=used,
             estimate_seconds=self._estimate(used),
-            **self._usage(),
+            **self._models.usage(),
         )
 
     def identified(self, identity: Identity) -> None:
@@ -134,7 +188,10 @@ class RunMonitor:
         best = max(candidate.score, progress.best_score or 0.0)
         seed = candidate.score if candidate.number == 0 else progress.seed_score
         self._tracker.update(
-            candidates=candidate.number + 1, best_score=best, seed_score=seed, **self._usage()
+            candidates=candidate.number + 1,
+            best_score=best,
+            seed_score=seed,
+            **self._models.usage(),
         )
         name = "The seed" if candidate.number == 0 else f"Candidate {candidate.number}"
         LOG.info("%s scored %.4f on %d examples", name, candidate.score, len(candidate.scores))
@@ -147,13 +204,9 @@ class RunMonitor:
         LOG.info("gepa: %s", message)
 
     def finished(self) -> None:
-        self._tracker.update(at_once=True, phase="finished", estimate_seconds=0.0, **self._usage())
-
-    def _usage(self) -> dict[str, Any]:
-        usage: dict[str, Any] = {"task_usage": self._task.usage}
-        if self._reflection is not None:
-            usage["reflection_usage"] = self._reflection.usage
-        return usage
+        self._tracker.update(
+            at_once=True, phase="finished", estimate_seconds=0.0, **self._models.usage()
+        )
 
     def _estimate(self, used: int) -> float | None:
         """Seconds left at the pace so far, if the whole budget is used."""

@@ -12,8 +12,20 @@ REPORT_SECONDS = 0.5
 class Tracker:
     """Holds the job's progress and stores it; `monotonic` gives seconds that never go back."""
 
-    def __init__(self, store: JobStore, job_id: str, monotonic: Callable[[], float]) -> None:
-        self.progress = Progress()
+    def __init__(
+        self,
+        store: JobStore,
+        job_id: str,
+        monotonic: Callable[[], float],
+        before: Progress | None = None,
+    ) -> None:
+        """before: progress of an earlier attempt, of which what was spent counts on."""
+        before = before or Progress()
+        self.progress = Progress(
+            task_usage=before.task_usage, reflection_usage=before.reflection_usage
+        )
+        self._seconds_before = before.active_seconds
+        self._started = monotonic()
         self._store = store
         self._job_id = job_id
         self._monotonic = monotonic
@@ -21,11 +33,16 @@ class Tracker:
 
     def update(self, *, at_once: bool = False, **changes: Any) -> None:
         """Change fields of the progress; stored now if `at_once` or the last time is long ago."""
+        changes["active_seconds"] = self.active_seconds()
         self.progress = self.progress.model_copy(update=changes)
         now = self._monotonic()
         if at_once or now - self._reported >= REPORT_SECONDS:
             self._store.report(self._job_id, self.progress)
             self._reported = now
+
+    def active_seconds(self) -> float:
+        """Of all attempts so far."""
+        return self._seconds_before + self._monotonic() - self._started
 
     def event(self, message: str) -> None:
         self._store.report(self._job_id, self.progress)

@@ -16,6 +16,7 @@ from stash_mcp.errors import (
 from stash_mcp.models import Example, RunRequest, RunResult
 from stash_mcp.optimization.comments import CommentIdentifier, CommentReflector
 from stash_mcp.optimization.identity import ModelIdentifier
+from stash_mcp.optimization.limits import Limits
 from stash_mcp.optimization.llm import ChatModel, RetryPolicy
 from stash_mcp.optimization.optimize import Parts, run_optimization
 from stash_mcp.optimization.reflection import END, START, ModelReflector
@@ -50,6 +51,7 @@ def optimise(
     examples: Sequence[Example] = EXAMPLES,
     monitor: RecordingMonitor | None = None,
     scorer: WordScorer | None = None,
+    limits: Limits | None = None,
 ) -> tuple[RunResult, RecordingMonitor, list[Request]]:
     request = request or request_for(examples)
     monitor = monitor or RecordingMonitor()
@@ -65,6 +67,7 @@ def optimise(
             reflector=lambda identity: (
                 CommentReflector(request.seed) if builtin else ModelReflector(reflection, identity)
             ),
+            limits=limits or Limits(request),
         )
         result = run_optimization(request, examples, parts, monitor)
         return result, monitor, server.requests

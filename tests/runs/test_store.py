@@ -90,7 +90,7 @@ def test_candidates_and_progress_come_back_as_they_were_stored(store: JobStore) 
     store.report("a", Progress(phase="optimising", metric_calls=7))
     assert store.candidates("a") == [candidate]
     assert store.get("a").progress.metric_calls == 7
-    store.clear_candidates("a")
+    store.keep_candidates("a", 1)
     assert store.candidates("a") == []
 
 

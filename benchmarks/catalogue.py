@@ -1,0 +1,27 @@
+"""The benchmarks by name. Each is imported only when it runs: some load heavy libraries."""
+
+import importlib
+
+from benchmarks.benchmark import Benchmark, Effort, Row
+from stash_mcp.errors import MissingExtraError
+
+NAMES = (
+    "server_start",
+    "import_throughput",
+    "skill_replace",
+    "batch_concurrency",
+    "in_sample_gain",
+    "reward_scoring",
+    "reward_training",
+)
+
+
+def rows_of(name: str, effort: Effort) -> list[Row]:
+    """The rows of one benchmark, or one that says which part of the installation it lacks."""
+    try:
+        benchmark: Benchmark[object] = importlib.import_module(f"benchmarks.{name}").BENCHMARK
+        return benchmark.rows(effort)
+    except ModuleNotFoundError as error:
+        return [Row(f"skipped: {error.name} is not installed (the extra `local` has it)")]
+    except MissingExtraError as error:
+        return [Row(f"skipped: {error}")]
