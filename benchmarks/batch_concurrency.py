@@ -74,5 +74,5 @@ BENCHMARK = Benchmark(
     run,
     smallest=Size(4, 2, 0.01, 1),
     quick=Size(24, 8, 0.3, 1),
-    full=Size(24, 8, 0.3, 5),
+    full=Size(24, 8, 0.3, 3),
 )

@@ -1,7 +1,7 @@
 """Whether an agent that reads a skill ever finds it missing or half-written while it is replaced.
 
 A reader in another process reads SKILL.md as fast as it can. The reference replaces it the plain
-way: the folder away, then written anew.
+way, the folder away and then written anew, as often a second as ours does.
 """
 
 import json
@@ -13,10 +13,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from benchmarks import skill_reader
 from benchmarks.benchmark import Benchmark, Row
+from benchmarks.timing import per_second, timed
 from stash_mcp.models import Skill
 from stash_mcp.skills.document import render
 from stash_mcp.skills.install import install
@@ -35,46 +37,61 @@ class Size:
 
 @dataclass(frozen=True)
 class _Watched:
+    """seconds: of the whole. writing: seconds of it that the replacements took."""
+
     seen: skill_reader.Seen
     seconds: float
+    writing: float
 
     @property
-    def bad_reads(self) -> int:
-        return self.seen.missing + self.seen.partial
+    def reads_per_second(self) -> float:
+        return self.seen.reads / self.seconds
 
 
 def run(size: Size) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        ours = _watched(Path(folder, "ours"), _installer(Path(folder, "ours")), size.replacements)
-        plain_dir = Path(folder, "plain")
-        plain = _watched(plain_dir, lambda text: _write_plainly(plain_dir, text), size.replacements)
-    return [
-        _count("reads that found no file", ours, plain, ours.seen.missing, plain.seen.missing),
-        _count("reads that found a part", ours, plain, ours.seen.partial, plain.seen.partial),
-        Row(
-            "reads during the replacements",
-            f"{ours.seen.reads / ours.seconds:,.0f} /s",
-            f"{plain.seen.reads / plain.seconds:,.0f} /s",
-            (ours.seen.reads / ours.seconds) / (plain.seen.reads / plain.seconds),
+        ours_dir, plain_dir = Path(folder, "ours"), Path(folder, "plain")
+        ours = _watched(ours_dir, _installer(ours_dir), size.replacements)
+        plain = _watched(
+            plain_dir,
+            lambda text: _write_plainly(plain_dir, text),
             size.replacements,
+            pause=ours.writing / size.replacements,
+        )
+    return _rows(ours, plain, size.replacements)
+
+
+def _rows(ours: _Watched, plain: _Watched, replacements: int) -> list[Row]:
+    def count(what: str, our_count: int, plain_count: int) -> Row:
+        return Row(
+            f"reads that found {what} (must be 0)",
+            f"{our_count:,} of {ours.seen.reads:,}",
+            f"{plain_count:,} of {plain.seen.reads:,}",
+            our_count / plain_count if plain_count else None,
+            replacements,
+        )
+
+    def milliseconds(watched: _Watched) -> str:
+        return f"{watched.writing / replacements * 1000:.1f} ms"
+
+    return [
+        count("no file", ours.seen.missing, plain.seen.missing),
+        count("a part of the file", ours.seen.partial, plain.seen.partial),
+        Row(
+            "reads meanwhile",
+            per_second(ours.reads_per_second),
+            per_second(plain.reads_per_second),
+            ours.reads_per_second / plain.reads_per_second,
+            replacements,
         ),
         Row(
-            "time of one replacement (ours: checked, synced to disk, recorded)",
-            f"{ours.seconds / size.replacements * 1000:.1f} ms",
-            f"{plain.seconds / size.replacements * 1000:.1f} ms",
-            ours.seconds / plain.seconds,
-            size.replacements,
+            "one replacement (ours: checked, synced to disk, recorded)",
+            milliseconds(ours),
+            milliseconds(plain),
+            ours.writing / plain.writing,
+            replacements,
         ),
     ]
-
-
-def _count(what: str, ours: _Watched, plain: _Watched, our_count: int, plain_count: int) -> Row:
-    return Row(
-        f"{what} (must be 0)",
-        f"{our_count:,} of {ours.seen.reads:,}",
-        f"{plain_count:,} of {plain.seen.reads:,}",
-        our_count / plain_count if plain_count else None,
-    )
 
 
 def text_of(version: int) -> str:
@@ -111,8 +128,10 @@ def _write_plainly(skills_dir: Path, text: str) -> None:
     (folder / "SKILL.md").write_text(text, encoding="utf-8", newline="\n")
 
 
-def _watched(skills_dir: Path, write: Callable[[str], None], replacements: int) -> _Watched:
-    """Replace the skill so often while another process reads it."""
+def _watched(
+    skills_dir: Path, write: Callable[[str], None], replacements: int, pause: float = 0.0
+) -> _Watched:
+    """Replace the skill so often, `pause` seconds apart, while another process reads it."""
     write(text_of(0))
     texts = [text_of(number) for number in range(1, replacements + 1)]
     file = skills_dir / _NAME / "SKILL.md"
@@ -125,12 +144,13 @@ def _watched(skills_dir: Path, write: Callable[[str], None], replacements: int) 
     ) as reader:
         if reader.stdout is None or reader.stdout.readline() != "ready\n":
             raise RuntimeError("the reader did not start")
-        began = time.perf_counter()
+        began, writing = time.perf_counter(), 0.0
         for text in texts:
-            write(text)
+            writing += timed(partial(write, text))
+            time.sleep(pause)
         seconds = time.perf_counter() - began
         said, _ = reader.communicate()
-    return _Watched(skill_reader.Seen(**json.loads(said)), seconds)
+    return _Watched(skill_reader.Seen(**json.loads(said)), seconds, writing)
 
 
-BENCHMARK = Benchmark(run, smallest=Size(3), quick=Size(100), full=Size(500))
+BENCHMARK = Benchmark(run, smallest=Size(3), quick=Size(60), full=Size(500))

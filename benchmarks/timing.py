@@ -50,4 +50,4 @@ def seconds(value: float) -> str:
 
 
 def per_second(value: float) -> str:
-    return f"{value:,.0f} /s"
+    return f"{value:,.0f} /s" if value >= 100 else f"{value:.1f} /s"

@@ -233,6 +233,8 @@ class Plan(Frozen):
     reflection_calls_at_most: int
     prompt_tokens_estimate: int
     """Task model's input, from the length of the texts at 4 characters a token."""
+    cost_usd_estimate: float | None = None
+    """If every call is made; null where a price is not known."""
     notes: tuple[str, ...] = ()
 
 

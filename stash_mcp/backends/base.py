@@ -94,6 +94,52 @@ class RunOrder(Frozen):
     minibatch_size: int = Field(3, ge=1)
     max_concurrency: int = Field(8, ge=1, le=256)
     heldout: bool = True
+    max_cost_usd: float | None = Field(None, gt=0)
+    max_seconds: float | None = Field(None, gt=0)
+    no_improvement_for: int | None = Field(None, ge=1)
+    fresh: bool = False
+    """Take no answer that another run paid for."""
+    new: bool = False
+    """Start another run even where an equal one is queued, running or succeeded."""
+
+
+class StartedRun(Frozen):
+    """`existing`: an equal run was there already; nothing was started."""
+
+    run: Run
+    existing: bool
+
+
+class CacheReport(Frozen):
+    """Answers that were paid for and are kept."""
+
+    entries: int
+    bytes: int
+
+
+class LogPart(Frozen):
+    text: str
+    next_offset: int
+    """In bytes; where to read on."""
+
+
+class DiskUse(Frozen):
+    """Bytes, by what they are for."""
+
+    home: str
+    library: int
+    calls: int
+    runs: int
+    reward_models: int
+    backups: int
+
+
+class PruneReport(Frozen):
+    run_ids: tuple[str, ...]
+    bytes: int
+    kept_installed: int
+    """Runs that stayed because a skill of theirs was installed."""
+    dry_run: bool
 
 
 class InstallOrder(Frozen):
@@ -153,7 +199,24 @@ class Backend(Protocol):
 
     def get_reward_model(self, reward_model_id: str) -> RewardModel: ...
 
-    def start_run(self, order: RunOrder) -> Run: ...
+    def start_run(self, order: RunOrder) -> StartedRun:
+        """Queue a run, or find the equal one that is queued, running or succeeded already."""
+
+    def cancel(self, job_id: str) -> Run | None:
+        """Stop a run or a training; of a run what is scored so far stays usable, as partial."""
+
+    def resume_run(self, run_id: str) -> Run:
+        """Carry on a failed or cancelled run; what was paid for is not paid again."""
+
+    def read_log(self, job_id: str, *, offset: int = 0) -> LogPart: ...
+
+    def cache(self) -> CacheReport: ...
+
+    def clear_cache(self) -> CacheReport: ...
+
+    def disk_use(self) -> DiskUse: ...
+
+    def prune(self, *, older_than_days: float, dry_run: bool) -> PruneReport: ...
 
     def get_run(self, run_id: str) -> Run: ...
 

@@ -152,7 +152,7 @@ def _run(
         max_metric_calls=max_metric_calls,
         max_concurrency=1 if task.embedded else 8,
     )
-    started = session.backend.start_run(order)
+    started = session.backend.start_run(order).run
     for sentence in plan_in_words(started.plan, reflection_model):
         print_text(session.out, f"- {sentence}")
     finished = _followed(session, started)

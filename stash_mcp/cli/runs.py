@@ -78,7 +78,7 @@ def run(
         max_concurrency=max_concurrency,
         heldout=not no_heldout,
     )
-    started = session.backend.start_run(order)
+    started = session.backend.start_run(order).run
     _print_plan(session, started)
     finish(session, started, wait=not no_wait, as_json=as_json)
 

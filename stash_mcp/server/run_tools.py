@@ -112,7 +112,7 @@ class RunTools:
             max_concurrency=max_concurrency,
             heldout=heldout,
         )
-        return StartResult.of(self._backend().start_run(order))
+        return StartResult.of(self._backend().start_run(order).run)
 
     async def get_run(
         self,

@@ -84,11 +84,12 @@ class Stage:
     def start(self, reward_model_id: str) -> Run:
         """A queued run."""
         order = RunOrder(
+            new=True,
             reward_model_id=reward_model_id,
             task_model="openai/small",
             reflection_model="builtin/comments",
         )
-        return self.backend.start_run(order)
+        return self.backend.start_run(order).run
 
     def report(self, job_id: str, **progress: object) -> None:
         self.store.report(job_id, Progress.model_validate(progress))

@@ -1,0 +1,23 @@
+"""The pipeline on this machine: the library, the job folders, and the worker that does the work.
+
+Everything that can be refused is refused here, before a job exists; the worker meets only what
+cannot be known in advance.
+"""
+
+import secrets
+from datetime import UTC, datetime
+
+from stash_mcp.backends.local.housekeeping import Housekeeping
+from stash_mcp.backends.local.reward_models import RewardModels
+from stash_mcp.backends.local.skills import Skills
+from stash_mcp.backends.local.traces import Traces
+from stash_mcp.settings import Settings
+
+
+class LocalBackend(Skills, Traces, RewardModels, Housekeeping):
+    """All of the interface, in parts that share what `Workshop` holds."""
+
+
+def open_local_backend(settings: Settings) -> LocalBackend:
+    """The backend over the library of `settings.home`, which is made where it is missing."""
+    return LocalBackend(settings, lambda: datetime.now(UTC), lambda: secrets.token_hex(4))

@@ -1,0 +1,78 @@
+"""Reward models of the local library: trained here, or taken from elsewhere."""
+
+import shutil
+from pathlib import Path
+
+from stash_mcp.backends import views
+from stash_mcp.backends.base import TrainOrder
+from stash_mcp.backends.extras import require_extra
+from stash_mcp.backends.local.workshop import Workshop
+from stash_mcp.checkpoints import pack, staged_folder, unpack, verify_checkpoint
+from stash_mcp.datasets.pairs import build_pairs
+from stash_mcp.models import JobKind, JobStatus, RewardModel, TrainRequest
+from stash_mcp.rendering import render_steps
+from stash_mcp.storage.files import os_errors
+
+
+class RewardModels(Workshop):
+    def train_reward_model(self, order: TrainOrder) -> RewardModel:
+        require_extra("local", "Training a reward model on this machine")
+        trace_ids = self._library.matching_ids(order.trace_ids)
+        annotations = self._library.annotations(trace_ids)
+        pairs = build_pairs(self._library.traces(trace_ids), annotations, order.max_pairs)
+        request = TrainRequest(
+            base_model=self._base_model(order.base_model),
+            epochs=order.epochs,
+            max_pairs=order.max_pairs,
+            learning_rate=order.learning_rate,
+            trace_ids=trace_ids,
+            num_pairs=len(pairs),
+        )
+        job_id = f"rm-{self._new_id()}"
+        folder = self._model_folder(job_id)
+        folder.create_training(request, pairs)
+        folder.write_score_items(
+            [(trace.id, render_steps(trace.steps)) for trace in self._library.traces(trace_ids)]
+        )
+        self._jobs.create(job_id, JobKind.TRAIN, order.name or job_id, request)
+        self._start_worker(self._settings)
+        return self.get_reward_model(job_id)
+
+    def _base_model(self, name: str) -> str:
+        """A folder becomes absolute: the worker stands in another one. A hub's id stays."""
+        folder = (self._settings.project_dir / Path(name).expanduser()).absolute()
+        return str(folder) if folder.is_dir() else name
+
+    def import_reward_model(self, path: Path, name: str | None = None) -> RewardModel:
+        job_id = f"rm-{self._new_id()}"
+        path = self._settings.project_dir / path.expanduser()
+        _take(path, self._model_folder(job_id).model_path)
+        request = TrainRequest(base_model="(imported)", imported_from=path.name)
+        self._jobs.create(
+            job_id, JobKind.TRAIN, name or path.name, request, status=JobStatus.RUNNING
+        )
+        self._jobs.succeed(job_id, "{}")
+        return self.get_reward_model(job_id)
+
+    def export_reward_model(self, reward_model_id: str, path: Path) -> Path:
+        self._trained(reward_model_id)
+        pack(self._model_folder(reward_model_id).model_path, path)
+        return path
+
+    def list_reward_models(self) -> list[RewardModel]:
+        self._revive()
+        return [views.reward_model(job) for job in self._jobs.all(JobKind.TRAIN)]
+
+    def get_reward_model(self, reward_model_id: str) -> RewardModel:
+        self._revive()
+        return views.reward_model(self._jobs.get(reward_model_id, JobKind.TRAIN))
+
+
+def _take(path: Path, into: Path) -> None:
+    """A copy of the checkpoint at `path`, a folder or an archive of one, checked."""
+    if not path.is_dir():
+        unpack(path, into)
+        return
+    verify_checkpoint(path)
+    with staged_folder(into) as folder, os_errors("copy", path):
+        shutil.copytree(path, folder, dirs_exist_ok=True)

@@ -1,0 +1,141 @@
+"""Runs of the local pipeline: planning, starting, cancelling, carrying on, reading."""
+
+from collections.abc import Sequence
+
+from stash_mcp.backends import views
+from stash_mcp.backends.base import RunOrder, StartedRun
+from stash_mcp.backends.extras import require_extra
+from stash_mcp.backends.local.workshop import Workshop
+from stash_mcp.backends.prices import expected_cost_usd
+from stash_mcp.checkpoints import verify_checkpoint
+from stash_mcp.datasets.examples import build_examples, split_heldout
+from stash_mcp.errors import NotReadyError, SkillDocumentError
+from stash_mcp.models import (
+    Candidate,
+    Event,
+    Example,
+    Job,
+    JobKind,
+    Plan,
+    Run,
+    RunRequest,
+    Skipped,
+    TrainRequest,
+)
+from stash_mcp.runs.plan import check_budget, default_budget, make_plan
+from stash_mcp.skills.document import problems_with_description, problems_with_name
+from stash_mcp.storage.calls import call_key
+
+
+class Runs(Workshop):
+    def start_run(self, order: RunOrder) -> StartedRun:
+        require_extra("local", "A run on this machine")
+        _check_identity(order)
+        model = self._trained(order.reward_model_id)
+        verify_checkpoint(self._model_folder(model.id).model_path)
+        trace_ids = self._run_traces(order, model)
+        built = build_examples(
+            self._library.traces(trace_ids), self._library.annotations(trace_ids)
+        )
+        examples, heldout = built.examples, 0
+        if order.heldout:
+            examples, heldout = split_heldout(built.examples, order.seed)
+        request, plan = _planned(order, examples, heldout, built.skipped)
+        key = _request_key(request, examples)
+        known = None if order.new else self._jobs.with_request_key(key)
+        if known is not None:
+            self._revive()
+            return StartedRun(run=self.get_run(known.id), existing=True)
+        job_id = f"run-{self._new_id()}"
+        self._run_folder(job_id).create_run(request, examples)
+        self._jobs.create(
+            job_id, JobKind.GEPA, order.skill_name or job_id, request, plan, request_key=key
+        )
+        self._start_worker(self._settings)
+        return StartedRun(run=self.get_run(job_id), existing=False)
+
+    def _run_traces(self, order: RunOrder, model: Job) -> tuple[str, ...]:
+        if order.trace_ids is not None:
+            return self._library.matching_ids(order.trace_ids)
+        known = self._library.matching_ids(None)
+        trained_on = set(TrainRequest.model_validate(model.request).trace_ids)
+        return tuple(trace_id for trace_id in known if trace_id in trained_on) or known
+
+    def cancel(self, job_id: str) -> Run | None:
+        """Also a training, for which None is returned."""
+        job = self._jobs.get(job_id)
+        if not self._jobs.cancel(job_id) and not self._jobs.get(job_id).status.is_final:
+            raise NotReadyError(f"'{job_id}' could not be cancelled.", "Do it again.")
+        return self.get_run(job_id) if job.kind is JobKind.GEPA else None
+
+    def resume_run(self, run_id: str) -> Run:
+        job = self._jobs.get(run_id, JobKind.GEPA)
+        if not self._jobs.resume(run_id):
+            raise NotReadyError(
+                f"The run '{run_id}' is {job.status}; only a failed or cancelled one is resumed.",
+                "Look at it with get_run, or start another one.",
+            )
+        self._start_worker(self._settings)
+        return self.get_run(run_id)
+
+    def get_run(self, run_id: str) -> Run:
+        self._revive()
+        job = self._jobs.get(run_id, JobKind.GEPA)
+        return views.run(job, self._jobs.candidates(run_id))
+
+    def list_runs(self) -> list[Run]:
+        self._revive()
+        return [
+            views.run(job, self._jobs.candidates(job.id)) for job in self._jobs.all(JobKind.GEPA)
+        ]
+
+    def events(self, job_id: str, *, after: int = 0) -> list[Event]:
+        return self._jobs.events(self._jobs.get(job_id).id, after)
+
+    def list_candidates(self, run_id: str) -> list[Candidate]:
+        return self._jobs.candidates(self._jobs.get(run_id, JobKind.GEPA).id)
+
+
+def _planned(
+    order: RunOrder, examples: Sequence[Example], heldout: int, skipped: Sequence[Skipped]
+) -> tuple[RunRequest, Plan]:
+    """What will be done and what that takes. Raises BudgetError."""
+    scored = len(examples) - heldout
+    minibatch = min(order.minibatch_size, scored)
+    budget = order.max_metric_calls or default_budget(scored, minibatch)
+    check_budget(budget, scored, minibatch)
+    request = RunRequest(
+        **order.model_dump(exclude={"max_metric_calls", "trace_ids", "heldout", "new"}),
+        max_metric_calls=budget,
+        heldout=heldout,
+    )
+    plan = make_plan(
+        examples,
+        heldout=heldout,
+        skipped=skipped,
+        budget=budget,
+        minibatch=minibatch,
+        reflection_model=order.reflection_model,
+    )
+    cost = expected_cost_usd(plan, request)
+    return request, plan.model_copy(update={"cost_usd_estimate": cost})
+
+
+def _request_key(request: RunRequest, examples: Sequence[Example]) -> str:
+    return call_key(
+        request=request.model_dump(mode="json"),
+        examples=[example.model_dump(mode="json") for example in examples],
+    )
+
+
+def _check_identity(order: RunOrder) -> None:
+    problems: list[str] = []
+    if order.skill_name is not None:
+        problems += problems_with_name(order.skill_name)
+    if order.skill_description is not None:
+        problems += problems_with_description(order.skill_description)
+    if problems:
+        raise SkillDocumentError(
+            f"The skill cannot be called so: {' '.join(problems)}",
+            "Correct skill_name and skill_description, or leave them out.",
+        )

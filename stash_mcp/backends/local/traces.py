@@ -1,0 +1,83 @@
+"""Traces and annotations of the local library."""
+
+from collections.abc import Iterator, Sequence
+
+from stash_mcp.backends.base import AnnotationDraft, ImportReport, TraceDetail, TracePage
+from stash_mcp.backends.local.workshop import Workshop
+from stash_mcp.models import Annotation, Trace
+from stash_mcp.traces.annotations import (
+    check_annotation,
+    export_annotation,
+    make_annotation,
+    parse_annotations,
+)
+from stash_mcp.traces.formats import parse_traces
+from stash_mcp.traces.stash import export_trace
+
+
+class Traces(Workshop):
+    def import_traces(
+        self, data: bytes, *, format: str = "auto", annotations: bytes | None = None
+    ) -> ImportReport:
+        parsed = parse_traces(data, format)
+        comments = [] if annotations is None else parse_annotations(annotations)
+        # Both files are checked before either is stored.
+        self._check(comments, {trace.id: trace for trace in parsed.traces})
+        counts = self._library.put_traces(parsed.traces)
+        added = self._library.add_annotations(comments, check_annotation)
+        return ImportReport(
+            format=parsed.format,
+            imported=len(parsed.traces),
+            added=counts.added,
+            replaced=counts.replaced,
+            unchanged=counts.unchanged,
+            annotations_removed=counts.annotations_removed,
+            annotations_added=added,
+            trace_ids=tuple(trace.id for trace in parsed.traces),
+        )
+
+    def import_annotations(self, data: bytes) -> int:
+        return self._library.add_annotations(parse_annotations(data), check_annotation)
+
+    def _check(self, annotations: Sequence[Annotation], given: dict[str, Trace]) -> None:
+        for annotation in annotations:
+            trace = given.get(annotation.trace_id) or self._library.trace(annotation.trace_id)
+            check_annotation(annotation, trace)
+
+    def export_traces(self) -> Iterator[str]:
+        for trace in self._library.traces(self._library.matching_ids(None)):
+            yield export_trace(trace)
+
+    def export_annotations(self) -> Iterator[str]:
+        for annotation in self._library.annotations(self._library.matching_ids(None)):
+            yield export_annotation(annotation)
+
+    def annotate(self, draft: AnnotationDraft) -> Annotation:
+        annotation = make_annotation(
+            created_at=self._clock(),
+            trace_id=draft.trace_id,
+            step_index=draft.step_index,
+            rating=draft.rating,
+            comment=draft.comment,
+            quote=draft.quote,
+            author=draft.author,
+        )
+        self._library.add_annotations([annotation], check_annotation)
+        return annotation
+
+    def flag_annotation(self, annotation_id: str, note: str | None, *, flagged: bool) -> Annotation:
+        return self._library.flag_annotation(annotation_id, note, flagged=flagged)
+
+    def list_traces(
+        self, *, limit: int, offset: int, text: str | None = None, commented: bool | None = None
+    ) -> TracePage:
+        traces, total = self._library.list_traces(
+            limit=limit, offset=offset, text=text, commented=commented
+        )
+        return TracePage(traces=tuple(traces), total=total)
+
+    def get_trace(self, trace_id: str) -> TraceDetail:
+        return TraceDetail(
+            trace=self._library.trace(trace_id),
+            annotations=tuple(self._library.annotations([trace_id])),
+        )

@@ -1,0 +1,68 @@
+"""What the parts of the local backend share: the library, the jobs, the worker's starter."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from stash_mcp.errors import NotReadyError
+from stash_mcp.models import Job, JobKind, JobStatus
+from stash_mcp.runs.folder import JobFolder
+from stash_mcp.runs.launcher import ensure_worker
+from stash_mcp.runs.store import JobStore
+from stash_mcp.settings import Settings
+from stash_mcp.skills.manifest import Manifest
+from stash_mcp.storage.database import Database
+from stash_mcp.storage.library import Library
+
+REVIVE_SECONDS = 5.0
+"""How often, at most, a look at a job also looks whether a worker is alive."""
+
+
+class Workshop:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], str],
+        start_worker: Callable[[Settings], bool] = ensure_worker,
+    ) -> None:
+        database = Database(settings.library_path)
+        self._settings = settings
+        self._clock = clock
+        self._new_id = new_id
+        self._start_worker = start_worker
+        self._library = Library(database)
+        self._jobs = JobStore(database, clock)
+        self._manifest = Manifest(database)
+        self._looked_at = float("-inf")
+        self._revive()
+
+    def _revive(self) -> None:
+        """What a dead worker left is carried on by whoever looks next."""
+        now = time.monotonic()
+        if now - self._looked_at < REVIVE_SECONDS:
+            return
+        self._looked_at = now
+        if self._jobs.has_work():
+            self._start_worker(self._settings)
+
+    def _trained(self, reward_model_id: str) -> Job:
+        job = self._jobs.get(reward_model_id, JobKind.TRAIN)
+        if job.status is not JobStatus.SUCCEEDED:
+            raise NotReadyError(
+                f"The reward model '{reward_model_id}' is {job.status}, not trained.",
+                "Wait for it to succeed, or train another one."
+                if not job.status.is_final
+                else f"It ended with: {job.reason or job.status}. Train another one.",
+            )
+        return job
+
+    def _model_folder(self, job_id: str) -> JobFolder:
+        return JobFolder(self._settings.reward_models_dir / job_id)
+
+    def _run_folder(self, job_id: str) -> JobFolder:
+        return JobFolder(self._settings.runs_dir / job_id)
+
+    def _job_folder(self, job: Job) -> JobFolder:
+        folder = self._run_folder if job.kind is JobKind.GEPA else self._model_folder
+        return folder(job.id)
