@@ -11,6 +11,7 @@ NAMES = (
     "skill_replace",
     "batch_concurrency",
     "in_sample_gain",
+    "interrupted_runs",
     "reward_scoring",
     "reward_training",
 )

@@ -4,6 +4,7 @@ Every body is equally good: the score of a reply is 0.5 plus noise of sd 0.15, d
 Whole runs go through the product's own code and GEPA's search, with models that cost nothing. What
 a run reports on its own examples is luck; the gain on held-out ones should be about 0, and
 `Improved`, which is said where the 95 % interval of the gain is above 0, in at most 2.5 % of runs.
+The held-out gain is a mean over the runs that measure it: those whose best is not the seed.
 
 The product holds nothing out below 20 conversations and then says `Unproven`. Here 5 are held out
 beside 10, as 5 are beside the 15 of its smallest case, to see what the measure would say. A budget
@@ -78,14 +79,14 @@ def _rows(setting: _Setting, results: Sequence[RunResult]) -> list[Row]:
     not_seed = sum(result.best_candidate != 0 for result in results) / runs
     return [
         Row(
-            f"{setting.name}: gain of the best, held-out (0 is true); reference: in-sample",
+            f"{setting.name}: gain held-out (truly 0); reference: in-sample",
             _gain(gains),
             f"{reported:+.3f}",
             fmean(gains) / reported if gains and reported else None,
             runs,
         ),
         Row(
-            f"{setting.name}: runs called Improved; reference: whose best is not the seed",
+            f"{setting.name}: called Improved; reference: best is not the seed",
             f"{improved:.1%}",
             f"{not_seed:.1%}",
             improved / not_seed if not_seed else None,

@@ -44,7 +44,7 @@ def run(size: Size) -> list[Row]:
         lambda: timed(lambda: reference.step(texts)),
         size.steps,
     )
-    what = f"one step of {size.pairs} pairs of {size.tokens} tokens, MiniLM"
+    what = f"a step of {size.pairs} pairs of {size.tokens} tokens, MiniLM"
     return [compared(f"{what}; reference: default attention dropout", pairs, seconds)]
 
 

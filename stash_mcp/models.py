@@ -184,6 +184,8 @@ class RewardModel(Frozen):
     """Why it failed, in a sentence or two; `error` is the end of its log."""
     error: str | None
     imported_from: str | None
+    heartbeat_at: datetime | None = None
+    """When its worker last gave a sign of life."""
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

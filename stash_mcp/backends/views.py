@@ -32,6 +32,7 @@ def reward_model(job: Job) -> RewardModel:
         reason=job.reason,
         error=job.error,
         imported_from=request.imported_from,
+        heartbeat_at=job.heartbeat_at,
         created_at=job.created_at,
         started_at=job.started_at,
         finished_at=job.finished_at,

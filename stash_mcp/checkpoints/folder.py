@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stash_mcp.errors import DiskFullError
-from stash_mcp.storage.files import os_errors, private_dir, replace
+from stash_mcp.storage.files import os_errors, private_dir, private_parents, replace
 
 
 @contextlib.contextmanager
@@ -18,27 +18,13 @@ def staged_folder(target: Path) -> Iterator[Path]:
     again, if the block or the exchange fails. Two renames make the exchange: a crash between them
     leaves the old folder under a `.stash-skills-` name.
     """
-    with _parents(target), _staging(target) as staging:
+    with private_parents(target), _staging(target) as staging:
         made = staging / "new"
         with os_errors("write", target):
             made.mkdir()
         yield made
         with os_errors("write", target):
             _exchange(made, target, staging / "old")
-
-
-@contextlib.contextmanager
-def _parents(target: Path) -> Iterator[None]:
-    """Make the folders above `target`; those made here go again if the block fails."""
-    missing = [folder for folder in target.parents if not folder.exists()]
-    try:
-        private_dir(target.parent)
-        yield
-    except BaseException:
-        for folder in missing:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
 
 
 @contextlib.contextmanager

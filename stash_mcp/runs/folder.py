@@ -4,8 +4,10 @@
 is the worker's. Keys and files of ours stand beside the contract's and keep their meaning.
 """
 
+import contextlib
 import json
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -21,6 +23,7 @@ from stash_mcp.models import (
 from stash_mcp.storage.files import (
     jsonl_lines,
     private_dir,
+    private_parents,
     read_text,
     write_atomic,
     write_json,
@@ -54,8 +57,18 @@ class JobFolder:
     def result_path(self) -> Path:
         return self.path / "result.json"
 
+    @contextlib.contextmanager
+    def created(self) -> Iterator[None]:
+        """Make the folder for the block to fill; where that fails nothing of it stays."""
+        with private_parents(self.path):
+            private_dir(self.path)
+            try:
+                yield
+            except BaseException:
+                shutil.rmtree(self.path, ignore_errors=True)
+                raise
+
     def create_training(self, request: TrainRequest, pairs: Sequence[PreferencePair]) -> None:
-        private_dir(self.path)
         write_jsonl(self.path / "pairs.jsonl", pairs)
         write_json(
             self.path / "job.json",
@@ -68,7 +81,6 @@ class JobFolder:
         )
 
     def create_run(self, request: RunRequest, examples: Sequence[Example]) -> None:
-        private_dir(self.path)
         write_jsonl(self.examples_path, examples)
         write_json(
             self.path / "job.json",

@@ -46,19 +46,22 @@ class JobStore:
         name: str,
         request: TrainRequest | RunRequest,
         plan: Plan | None = None,
-        status: JobStatus = JobStatus.QUEUED,
         request_key: str | None = None,
+        result: str | None = None,
     ) -> None:
-        """Add a job at the end of the queue; status `running` keeps the worker off it.
+        """Add a job at the end of the queue; or, with a result (JSON text), one that is done.
 
         request_key: digest of all that decides the job, for finding an equal one.
         """
+        status = JobStatus.QUEUED if result is None else JobStatus.SUCCEEDED
+        now = self._now()
         with self._database.write() as connection:
             connection.execute(
                 """
                 INSERT INTO jobs
-                    (id, kind, name, status, request, plan, progress, created_at, request_key)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    (id, kind, name, status, request, plan, progress, created_at, request_key,
+                     result, finished_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 (
                     job_id,
@@ -68,8 +71,10 @@ class JobStore:
                     request.model_dump_json(),
                     "{}" if plan is None else plan.model_dump_json(),
                     Progress().model_dump_json(),
-                    self._now(),
+                    now,
                     request_key,
+                    result,
+                    None if result is None else now,
                 ),
             )
 

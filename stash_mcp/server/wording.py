@@ -1,20 +1,36 @@
-"""Plans, states and times in plain words, for the tools and the command alike.
+"""Plans and states in plain words, for the tools and the command alike.
 
 `next_for_run` and `next_for_training` name the tools and are for them alone.
 """
 
 from datetime import datetime
 
-from stash_mcp.models import BUILTIN_REFLECTION, JobStatus, Plan, RewardModel, Run
+from stash_mcp.models import BUILTIN_REFLECTION, JobStatus, Plan, RewardModel, Run, StopReason
+from stash_mcp.server.counting import count
 from stash_mcp.server.jobs import Job
+from stash_mcp.server.money import expected_cost
+
+EQUAL_RUN = "An equal run is there already;"
+PARTIAL = (
+    "A partial result: the run was stopped early, so this is of what was scored until then, and "
+    "nothing was measured on held-out conversations."
+)
+_STOPS: dict[StopReason, str] = {
+    "budget": "the budget of metric calls was used up",
+    "cost": "max_cost_usd was reached",
+    "time": "max_seconds of work were reached",
+    "no_improvement_for": "as many proposals as no_improvement_for allows brought no new best",
+    "perfect": "a candidate scored as high as can be",
+    "cancelled": "it was cancelled",
+}
 
 
 def plan_in_words(plan: Plan, reflection_model: str) -> list[str]:
     """One sentence for each thing that a run will do and spend."""
     sentences = [_conversations(plan)]
     sentences += [f"{skipped.count} left out: {skipped.reason}." for skipped in plan.skipped]
-    sentences += [_proposals(plan), _calls(plan, reflection_model), *plan.notes]
-    return sentences
+    sentences += [_proposals(plan), _calls(plan, reflection_model), expected_cost(plan)]
+    return [*sentences, *plan.notes]
 
 
 def _conversations(plan: Plan) -> str:
@@ -54,9 +70,19 @@ def next_for_run(run: Run) -> str:
                 f'its score to the person, and if they agree install_skill(run_id="{run.id}").'
             )
         case JobStatus.FAILED:
-            return "Mend what the reason names and start again with start_gepa_run."
+            return (
+                f'Mend what the reason names, then carry on with resume_run(run_id="{run.id}"): '
+                "what was paid for is not paid again."
+            )
         case JobStatus.CANCELLED:
-            return "It was cancelled. Start again with start_gepa_run."
+            return _after_cancelling(run)
+
+
+def _after_cancelling(run: Run) -> str:
+    carry_on = f'resume_run(run_id="{run.id}") carries it on and pays nothing again.'
+    if not run.partial:
+        return f"It was cancelled before anything was scored; {carry_on}"
+    return f"list_candidates and install_skill take its candidates so far; {carry_on}"
 
 
 def next_for_training(model: RewardModel) -> str:
@@ -81,16 +107,17 @@ def elapsed_seconds(job: Job, now: datetime) -> int | None:
     return max(0, round(((job.finished_at or now) - job.started_at).total_seconds()))
 
 
-def duration(seconds: float) -> str:
-    """`48 s`, `3 min 5 s`, `2 h 10 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+def silent_seconds(job: Job, now: datetime) -> int | None:
+    """Whole seconds since the worker of a running job gave a sign of life."""
+    if job.status is not JobStatus.RUNNING or job.heartbeat_at is None:
+        return None
+    return max(0, round((now - job.heartbeat_at).total_seconds()))
 
 
-def count(number: int, noun: str) -> str:
-    """`1 call`, `2 calls`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def stop_in_words(reason: StopReason) -> str:
+    """A sentence: why the search went no further."""
+    return f"It ended because {_STOPS[reason]}."
+
+
+def place_in_words(place: int) -> str:
+    return f"place {place} in the queue"

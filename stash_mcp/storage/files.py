@@ -58,6 +58,20 @@ def private_dir(path: Path) -> Path:
     return path
 
 
+@contextlib.contextmanager
+def private_parents(path: Path) -> Iterator[None]:
+    """Make the folders above `path`; those made here go again, if empty, where the block fails."""
+    missing = [folder for folder in path.parents if not folder.exists()]
+    try:
+        private_dir(path.parent)
+        yield
+    except BaseException:
+        for folder in missing:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
 def write_atomic(
     path: Path,
     content: str | bytes | Iterable[str],

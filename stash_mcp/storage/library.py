@@ -14,6 +14,8 @@ from stash_mcp.errors import NotFoundError
 from stash_mcp.models import Annotation, Quote, Step, Trace, TraceSummary
 from stash_mcp.storage.database import Database
 
+Check = Callable[[Annotation, Trace], None]
+
 # SQLite's limit of bound variables is 32,766 on the releases that Python ships.
 _IDS_PER_QUERY = 500
 
@@ -38,20 +40,16 @@ class Library:
         """Store all or none. A known id gets the new steps and loses the annotations on its old
         steps; annotations on the whole trace stay. Steps that did not change keep theirs.
         """
-        added = replaced = unchanged = removed = 0
         with self._database.write() as connection:
-            for trace in traces:
-                old = _read_trace(connection, trace.id)
-                is_same = old is not None and _has_same_steps(old, trace)
-                if old is None:
-                    added += 1
-                elif is_same:
-                    unchanged += 1
-                else:
-                    replaced += 1
-                    removed += _delete_steps(connection, trace.id)
-                _write_trace(connection, trace, with_steps=not is_same)
-        return ImportCounts(added, replaced, unchanged, removed)
+            return _put_traces(connection, traces)
+
+    def put_annotated_traces(
+        self, traces: Iterable[Trace], annotations: Sequence[Annotation], check: Check
+    ) -> tuple[ImportCounts, int]:
+        """`put_traces` and then `add_annotations`, on these or known traces: all or none."""
+        with self._database.write() as connection:
+            counts = _put_traces(connection, traces)
+            return counts, _add_annotations(connection, annotations, check)
 
     def trace(self, trace_id: str) -> Trace:
         with self._database.read() as connection:
@@ -126,25 +124,12 @@ class Library:
 
     # --- annotations ---
 
-    def add_annotations(
-        self, annotations: Sequence[Annotation], check: Callable[[Annotation, Trace], None]
-    ) -> int:
+    def add_annotations(self, annotations: Sequence[Annotation], check: Check) -> int:
         """Store all or none; one whose id is known already is left as it is. Returns how many
         were new. `check` raises where an annotation does not fit its trace.
         """
-        traces: dict[str, Trace] = {}
-        added = 0
         with self._database.write() as connection:
-            for annotation in annotations:
-                trace = traces.get(annotation.trace_id)
-                if trace is None:
-                    trace = _read_trace(connection, annotation.trace_id)
-                    if trace is None:
-                        raise _unknown_trace(annotation.trace_id)
-                    traces[trace.id] = trace
-                check(annotation, trace)
-                added += _write_annotation(connection, annotation)
-        return added
+            return _add_annotations(connection, annotations, check)
 
     def flag_annotation(self, annotation_id: str, note: str | None, *, flagged: bool) -> Annotation:
         """Mark a label as wrong, or take the mark back: it stays visible, out of every training."""
@@ -183,6 +168,39 @@ def _unknown_trace(name: str) -> NotFoundError:
         f"There is no trace '{name}' in the library.",
         "List the traces to see their ids (list_traces, or `stash-skills traces`).",
     )
+
+
+def _put_traces(connection: sqlite3.Connection, traces: Iterable[Trace]) -> ImportCounts:
+    added = replaced = unchanged = removed = 0
+    for trace in traces:
+        old = _read_trace(connection, trace.id)
+        is_same = old is not None and _has_same_steps(old, trace)
+        if old is None:
+            added += 1
+        elif is_same:
+            unchanged += 1
+        else:
+            replaced += 1
+            removed += _delete_steps(connection, trace.id)
+        _write_trace(connection, trace, with_steps=not is_same)
+    return ImportCounts(added, replaced, unchanged, removed)
+
+
+def _add_annotations(
+    connection: sqlite3.Connection, annotations: Sequence[Annotation], check: Check
+) -> int:
+    traces: dict[str, Trace] = {}
+    added = 0
+    for annotation in annotations:
+        trace = traces.get(annotation.trace_id)
+        if trace is None:
+            trace = _read_trace(connection, annotation.trace_id)
+            if trace is None:
+                raise _unknown_trace(annotation.trace_id)
+            traces[trace.id] = trace
+        check(annotation, trace)
+        added += _write_annotation(connection, annotation)
+    return added
 
 
 def _read_trace(connection: sqlite3.Connection, trace_id: str) -> Trace | None:

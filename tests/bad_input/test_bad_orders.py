@@ -114,9 +114,9 @@ CASES = [
         "a skill's name that is none",
         {"skill_name": "My Skill!"},
         ("--skill-name", "My Skill!"),
-        "The skill cannot be called so",
-        "My Skill!",
-        "Correct skill_name",
+        "The skill cannot be called so: The name has ' ', '!', 'M', 'S' in it",
+        "only a-z, 0-9 and '-' are allowed",
+        "Correct skill_name and skill_description, or leave them out",
     ),
     run(
         "a reward model still in the queue",

@@ -259,6 +259,51 @@ def test_a_run_without_gain_says_so() -> None:
     assert result.verdict.startswith("No improvement")
 
 
+def test_a_cap_reached_in_the_middle_keeps_what_was_found_and_says_why() -> None:
+    ticks = iter(range(1000))
+    request = request_for(max_seconds=5)
+    caps = Limits(request, seconds=lambda: next(ticks))
+    result, monitor, requests = optimise(obeys, request, limits=caps)
+    assert result.stop_reason == "time"
+    assert len(result.candidates) == len(monitor.candidates) >= 1
+    # Six batches at most were sent: no more than the one in flight is overshot.
+    assert len(requests) <= 6 * 6
+
+
+def test_a_cap_that_is_reached_before_the_seed_is_scored_fails_the_run() -> None:
+    request = request_for(max_seconds=1)
+    with pytest.raises(RunError, match="before the seed was scored"):
+        optimise(obeys, request, limits=Limits(request, seconds=lambda: 2))
+
+
+def test_a_cap_leaves_nothing_for_the_held_out_measure() -> None:
+    examples = [example(number, COMMENTS[number % 3]) for number in range(12)]
+    ticks = iter(range(1000))
+    request = request_for(examples[:8], heldout=4, max_seconds=4)
+    result, _, _ = optimise(
+        obeys, request, examples, limits=Limits(request, seconds=lambda: next(ticks))
+    )
+    assert result.stop_reason == "time"
+    assert result.heldout is None
+
+
+def test_proposals_without_a_new_best_end_the_run_when_asked_to() -> None:
+    request = request_for(no_improvement_for=2)
+    result, monitor, _ = optimise(lambda request: says("always the same"), request)
+    assert result.stop_reason == "no_improvement_for"
+    assert monitor.proposals + len(monitor.refusals) == 2
+
+
+def test_a_perfect_candidate_ends_the_run() -> None:
+    class Exact(WordScorer):
+        def score(self, texts: Sequence[str]) -> list[float]:
+            return [1.0 if "order number" in text else 0.1 for text in texts]
+
+    result, _, _ = optimise(obeys, scorer=Exact("x"))
+    assert result.stop_reason == "perfect"
+    assert result.best_score == 1.0
+
+
 def test_the_same_seed_gives_the_same_run() -> None:
     first, _, _ = optimise(obeys, request_for(seed=5))
     second, _, _ = optimise(obeys, request_for(seed=5))

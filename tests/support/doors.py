@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.types import TextContent
-from support.staging import Stage
 
 from stash_mcp.cli.main import main
 from stash_mcp.cli.session import Session
 from stash_mcp.server.app import build_server
 from stash_mcp.settings import Settings
+from support.staging import Stage
 
 MODEL, RUN = "rm-1", "run-2"
 """Ids in the library of `furnish`."""
@@ -136,18 +136,31 @@ def _parametrized(cases: Iterable[Case]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in cases])
 
 
-async def refused_by_tool(case: Case, doors: Doors) -> None:
-    """Assert that the tool says what is wrong and what to do, and changes nothing."""
+def _nothing() -> None:
+    pass
+
+
+async def refused_by_tool(
+    case: Case, doors: Doors, break_something: Callable[[], None] = _nothing
+) -> None:
+    """Assert that the tool says what is wrong and what to do, and changes nothing.
+
+    break_something: called once the library is there.
+    """
     before = _prepared(case, doors.stage)
+    break_something()
     is_error, text = await doors.call(case.tool, **case.arguments)
     assert is_error, text
     assert_says(text, case.says)
     _assert_unchanged(before, doors.stage)
 
 
-def refused_by_command(case: Case, doors: Doors) -> None:
+def refused_by_command(
+    case: Case, doors: Doors, break_something: Callable[[], None] = _nothing
+) -> None:
     """Assert the same of the command, for people and for programs."""
     before = _prepared(case, doors.stage)
+    break_something()
     said = doors.command(*case.command)
     assert (said.code, said.out) == (1, ""), said
     assert "Error: " in said.err

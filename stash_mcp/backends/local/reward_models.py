@@ -9,7 +9,7 @@ from stash_mcp.backends.extras import require_extra
 from stash_mcp.backends.local.workshop import Workshop
 from stash_mcp.checkpoints import pack, staged_folder, unpack, verify_checkpoint
 from stash_mcp.datasets.pairs import build_pairs
-from stash_mcp.models import JobKind, JobStatus, RewardModel, TrainRequest
+from stash_mcp.models import JobKind, RewardModel, TrainRequest
 from stash_mcp.rendering import render_steps
 from stash_mcp.storage.files import os_errors
 
@@ -30,11 +30,12 @@ class RewardModels(Workshop):
         )
         job_id = f"rm-{self._new_id()}"
         folder = self._model_folder(job_id)
-        folder.create_training(request, pairs)
-        folder.write_score_items(
-            [(trace.id, render_steps(trace.steps)) for trace in self._library.traces(trace_ids)]
-        )
-        self._jobs.create(job_id, JobKind.TRAIN, order.name or job_id, request)
+        with folder.created():
+            folder.create_training(request, pairs)
+            folder.write_score_items(
+                [(trace.id, render_steps(trace.steps)) for trace in self._library.traces(trace_ids)]
+            )
+            self._jobs.create(job_id, JobKind.TRAIN, order.name or job_id, request)
         self._start_worker(self._settings)
         return self.get_reward_model(job_id)
 
@@ -46,12 +47,11 @@ class RewardModels(Workshop):
     def import_reward_model(self, path: Path, name: str | None = None) -> RewardModel:
         job_id = f"rm-{self._new_id()}"
         path = self._settings.project_dir / path.expanduser()
-        _take(path, self._model_folder(job_id).model_path)
+        folder = self._model_folder(job_id)
         request = TrainRequest(base_model="(imported)", imported_from=path.name)
-        self._jobs.create(
-            job_id, JobKind.TRAIN, name or path.name, request, status=JobStatus.RUNNING
-        )
-        self._jobs.succeed(job_id, "{}")
+        with folder.created():
+            _take(path, folder.model_path)
+            self._jobs.create(job_id, JobKind.TRAIN, name or path.name, request, result="{}")
         return self.get_reward_model(job_id)
 
     def export_reward_model(self, reward_model_id: str, path: Path) -> Path:

@@ -47,10 +47,12 @@ class Runs(Workshop):
             self._revive()
             return StartedRun(run=self.get_run(known.id), existing=True)
         job_id = f"run-{self._new_id()}"
-        self._run_folder(job_id).create_run(request, examples)
-        self._jobs.create(
-            job_id, JobKind.GEPA, order.skill_name or job_id, request, plan, request_key=key
-        )
+        folder = self._run_folder(job_id)
+        with folder.created():
+            folder.create_run(request, examples)
+            self._jobs.create(
+                job_id, JobKind.GEPA, order.skill_name or job_id, request, plan, request_key=key
+            )
         self._start_worker(self._settings)
         return StartedRun(run=self.get_run(job_id), existing=False)
 

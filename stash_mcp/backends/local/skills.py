@@ -37,7 +37,8 @@ class Skills(Runs):
                 f"The run '{run.id}' is {run.status}; only a finished run's skill is installed.",
                 "Ask get_run for it, and install when it has succeeded."
                 if not run.status.is_final
-                else f"It ended with: {run.reason or run.status} Resume it or start another run.",
+                else f"It ended with: {run.reason or f'{run.status}.'} Resume it or start another "
+                "run.",
             )
         number = run.best_candidate if order.candidate is None else order.candidate
         for candidate in self.list_candidates(run.id):

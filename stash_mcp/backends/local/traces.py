@@ -1,10 +1,10 @@
 """Traces and annotations of the local library."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from stash_mcp.backends.base import AnnotationDraft, ImportReport, TraceDetail, TracePage
 from stash_mcp.backends.local.workshop import Workshop
-from stash_mcp.models import Annotation, Trace
+from stash_mcp.models import Annotation
 from stash_mcp.traces.annotations import (
     check_annotation,
     export_annotation,
@@ -21,10 +21,9 @@ class Traces(Workshop):
     ) -> ImportReport:
         parsed = parse_traces(data, format)
         comments = [] if annotations is None else parse_annotations(annotations)
-        # Both files are checked before either is stored.
-        self._check(comments, {trace.id: trace for trace in parsed.traces})
-        counts = self._library.put_traces(parsed.traces)
-        added = self._library.add_annotations(comments, check_annotation)
+        counts, added = self._library.put_annotated_traces(
+            parsed.traces, comments, check_annotation
+        )
         return ImportReport(
             format=parsed.format,
             imported=len(parsed.traces),
@@ -38,11 +37,6 @@ class Traces(Workshop):
 
     def import_annotations(self, data: bytes) -> int:
         return self._library.add_annotations(parse_annotations(data), check_annotation)
-
-    def _check(self, annotations: Sequence[Annotation], given: dict[str, Trace]) -> None:
-        for annotation in annotations:
-            trace = given.get(annotation.trace_id) or self._library.trace(annotation.trace_id)
-            check_annotation(annotation, trace)
 
     def export_traces(self) -> Iterator[str]:
         for trace in self._library.traces(self._library.matching_ids(None)):

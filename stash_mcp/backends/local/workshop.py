@@ -53,7 +53,7 @@ class Workshop:
                 f"The reward model '{reward_model_id}' is {job.status}, not trained.",
                 "Wait for it to succeed, or train another one."
                 if not job.status.is_final
-                else f"It ended with: {job.reason or job.status}. Train another one.",
+                else f"It ended with: {job.reason or f'{job.status}.'} Train another one.",
             )
         return job
 

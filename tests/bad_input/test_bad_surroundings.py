@@ -1,0 +1,295 @@
+"""What is around cannot be used: a part of the installation is missing, the disk is full, the
+skills folder is read-only. At both doors, and the library is sound and works again afterwards.
+"""
+
+import errno
+import importlib.util
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.doors import (
+    MODEL,
+    RUN,
+    Case,
+    Doors,
+    at_commands,
+    at_tools,
+    furnish,
+    refused_by_command,
+    refused_by_tool,
+)
+from support.staging import START, Stage, conversation, jsonl, write_checkpoint
+
+Break = Callable[[pytest.MonkeyPatch], None]
+TASK = ("--task-model", "openai/small")
+RUN_ARGUMENTS = {"reward_model_id": MODEL, "task_model": "openai/small"}
+
+
+# --- a missing part of the installation ---
+
+
+def without(library: str) -> Break:
+    def breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+        real = importlib.util.find_spec
+
+        def find_spec(name: str, package: str | None = None) -> ModuleSpec | None:
+            return None if name == library else real(name, package)
+
+        monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+
+    return breaks
+
+
+NEEDS_LOCAL = "needs the optional part 'local', which is not installed"
+INSTALL_LOCAL = "pip install 'stash-skills[local]'"
+MISSING = [
+    Case(
+        "a training",
+        (f"Training a reward model on this machine {NEEDS_LOCAL}", INSTALL_LOCAL),
+        tool="train_reward_model",
+        command=("train",),
+    ),
+    Case(
+        "a run",
+        (f"A run on this machine {NEEDS_LOCAL}", INSTALL_LOCAL),
+        tool="start_gepa_run",
+        arguments=RUN_ARGUMENTS,
+        command=("run", *TASK),
+    ),
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("library", ["torch", "gepa", "litellm"])
+@at_tools(MISSING)
+async def test_the_tool_names_the_part_that_is_missing_and_how_to_get_it(
+    case: Case, library: str, doors: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await refused_by_tool(case, doors, lambda: without(library)(monkeypatch))
+    is_error, text = await doors.call("list_reward_models")
+    assert not is_error, text
+
+
+@at_commands(MISSING)
+def test_the_command_names_the_part_that_is_missing_and_how_to_get_it(
+    case: Case, doors: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused_by_command(case, doors, lambda: without("transformers")(monkeypatch))
+    assert doors.command("models").code == 0
+
+
+# --- a full disk ---
+
+
+def full_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+def full_for_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite gets no page more than it has."""
+    real = sqlite3.connect
+
+    def connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = real(*arguments, **options)
+        [pages] = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+
+
+def furnish_at_length(stage: Stage) -> None:
+    """As `furnish`, with ids that no page has room left for; and files to import."""
+    furnish(stage)
+    rows = [conversation(f"{'x' * 400}-{number}") for number in range(12)]
+    notes = [
+        {"trace_id": row["id"], "rating": (-1) ** number, "created_at": START.isoformat()}
+        for number, row in enumerate(rows)
+    ]
+    stage.backend.import_traces(jsonl(rows), annotations=jsonl(notes))
+    write_checkpoint(stage.settings.project_dir / "model")
+
+
+def furnish_with_room_for_a_little(stage: Stage) -> None:
+    """A few pages are free: the conversations of an import fit, a long comment does not."""
+    furnish(stage)
+    stage.backend.import_traces(jsonl([conversation("spare", "long " * 10_000)]))
+    stage.backend.import_traces(jsonl([conversation("spare", "short")]))
+
+
+LONG_NOTE = {"trace_id": "a", "comment": "long " * 20_000, "created_at": START.isoformat()}
+
+LIBRARY_FULL = ("The disk of the library", "is full; nothing was changed", "Free some space there")
+DISK_FULL = ("No space left on device", "Free some space on that disk and do it again")
+
+FULL_LIBRARY = [
+    Case(
+        "an import",
+        LIBRARY_FULL,
+        tool="import_traces",
+        arguments={"path": "talks.jsonl"},
+        command=("import", "talks.jsonl"),
+        files={"talks.jsonl": jsonl([conversation("new", "long " * 10_000)])},
+        library=furnish_at_length,
+    ),
+    Case(
+        "an import with annotations",
+        LIBRARY_FULL,
+        tool="import_traces",
+        arguments={"path": "talks.jsonl", "annotations_path": "notes.jsonl"},
+        command=("import", "talks.jsonl", "--annotations", "notes.jsonl"),
+        files={"talks.jsonl": jsonl([conversation("a")]), "notes.jsonl": jsonl([LONG_NOTE])},
+        library=furnish_with_room_for_a_little,
+    ),
+    Case(
+        "a comment",
+        LIBRARY_FULL,
+        tool="annotate_trace",
+        arguments={"trace_id": "c-00", "comment": "long " * 2000},
+        command=("annotate", "c-00", "--comment", "long " * 2000),
+        library=furnish_at_length,
+    ),
+    Case(
+        "a training",
+        LIBRARY_FULL,
+        tool="train_reward_model",
+        command=("train",),
+        library=furnish_at_length,
+    ),
+    Case(
+        "a run",
+        LIBRARY_FULL,
+        tool="start_gepa_run",
+        arguments={**RUN_ARGUMENTS, "task_model": f"openai/{'m' * 5000}"},
+        command=("run", "--task-model", f"openai/{'m' * 5000}"),
+        library=furnish_at_length,
+    ),
+    Case(
+        "a reward model from elsewhere",
+        LIBRARY_FULL,
+        command=("import-model", "model", "--name", "m" * 5000),
+        library=furnish_at_length,
+    ),
+]
+FULL_DISK = [
+    Case("a training", DISK_FULL, tool="train_reward_model", command=("train",)),
+    Case(
+        "a run",
+        DISK_FULL,
+        tool="start_gepa_run",
+        arguments={**RUN_ARGUMENTS, "seed": 1},
+        command=("run", *TASK, "--seed", "1"),
+    ),
+    Case(
+        "an installation",
+        DISK_FULL,
+        tool="install_skill",
+        arguments={"run_id": RUN},
+        command=("install", RUN),
+    ),
+    Case("an export of conversations", DISK_FULL, command=("export", "traces", "out.jsonl")),
+    Case("an export of a reward model", DISK_FULL, command=("export-model", MODEL, "out.tar.gz")),
+]
+
+
+@pytest.mark.anyio
+@at_tools(FULL_LIBRARY)
+async def test_the_tool_names_a_full_disk_of_the_library_and_loses_nothing(
+    case: Case, doors: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await refused_by_tool(case, doors, lambda: full_for_the_library(monkeypatch))
+    monkeypatch.undo()
+    is_error, text = await doors.call(case.tool, **case.arguments)
+    assert not is_error, text
+
+
+@at_commands(FULL_LIBRARY)
+def test_the_command_names_a_full_disk_of_the_library_and_loses_nothing(
+    case: Case, doors: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused_by_command(case, doors, lambda: full_for_the_library(monkeypatch))
+
+
+@pytest.mark.anyio
+@at_tools(FULL_DISK)
+async def test_the_tool_names_a_full_disk_and_leaves_no_part_of_a_file(
+    case: Case, doors: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await refused_by_tool(case, doors, lambda: full_for_files(monkeypatch))
+    monkeypatch.undo()
+    is_error, text = await doors.call(case.tool, **case.arguments)
+    assert not is_error, text
+
+
+@at_commands(FULL_DISK)
+def test_the_command_names_a_full_disk_and_leaves_no_part_of_a_file(
+    case: Case, doors: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused_by_command(case, doors, lambda: full_for_files(monkeypatch))
+
+
+# --- a read-only skills folder ---
+
+
+@contextmanager
+def read_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """By its mode; for a user whom modes do not bind, by refusing as a read-only disk does."""
+    if sys.platform != "win32" and os.geteuid() != 0:
+        folder.chmod(0o555)
+        yield
+        folder.chmod(0o755)
+        return
+    real = os.replace
+
+    def replace(source: Any, target: Any) -> None:
+        if Path(target).is_relative_to(folder):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    yield
+
+
+INSTALL = Case(
+    "an installation",
+    ("Could not install", "SKILL.md", "Check the permissions of that folder and do it again"),
+    tool="install_skill",
+    arguments={"run_id": RUN},
+    command=("install", RUN),
+)
+
+
+@pytest.fixture
+def skills_dir(doors: Doors) -> Path:
+    folder = doors.stage.settings.project_dir / ".claude" / "skills"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.mark.anyio
+async def test_the_tool_names_a_read_only_skills_folder_and_leaves_it_as_it_was(
+    doors: Doors, skills_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with read_only(skills_dir, monkeypatch):
+        await refused_by_tool(INSTALL, doors)
+    monkeypatch.undo()
+    is_error, text = await doors.call("install_skill", run_id=RUN)
+    assert not is_error, text
+    assert (skills_dir / "polite-support" / "SKILL.md").is_file()
+
+
+def test_the_command_names_a_read_only_skills_folder_and_leaves_it_as_it_was(
+    doors: Doors, skills_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with read_only(skills_dir, monkeypatch):
+        refused_by_command(INSTALL, doors)
