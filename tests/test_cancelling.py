@@ -12,7 +12,7 @@ import pytest
 from support.model_server import ModelServer, Reply, Request, model_server, says
 from support.tiny_models import save_tiny_base
 
-from stash_mcp.backends.base import InstallOrder, RunOrder
+from stash_mcp.backends.base import AnnotationDraft, InstallOrder, RunOrder
 from stash_mcp.backends.local import LocalBackend, open_local_backend
 from stash_mcp.errors import NotReadyError
 from stash_mcp.models import JobStatus, PreferencePair, Run
@@ -79,6 +79,7 @@ def start(backend: LocalBackend, checkpoint: Path, server: ModelServer, **change
         for number in range(SEED_CALLS)
     ]
     backend.import_traces("\n".join(json.dumps(row) for row in rows).encode())
+    backend.annotate(AnnotationDraft(trace_id="t0", comment="Say when an answer will come."))
     order = {
         "reward_model_id": backend.import_reward_model(checkpoint).id,
         "task_model": "openai/task",

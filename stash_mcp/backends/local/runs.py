@@ -9,8 +9,9 @@ from stash_mcp.backends.local.workshop import Workshop
 from stash_mcp.backends.prices import expected_cost_usd
 from stash_mcp.checkpoints import verify_checkpoint
 from stash_mcp.datasets.examples import build_examples, split_heldout
-from stash_mcp.errors import NotReadyError, SkillDocumentError
+from stash_mcp.errors import ExamplesError, NotReadyError, SkillDocumentError
 from stash_mcp.models import (
+    BUILTIN_REFLECTION,
     Candidate,
     Event,
     Example,
@@ -37,6 +38,7 @@ class Runs(Workshop):
         built = build_examples(
             self._library.traces(trace_ids), self._library.annotations(trace_ids)
         )
+        _check_comments(order, built.examples)
         examples, heldout = built.examples, 0
         if order.heldout:
             examples, heldout = split_heldout(built.examples, order.seed)
@@ -121,6 +123,18 @@ def _planned(
     )
     cost = expected_cost_usd(plan, request)
     return request, plan.model_copy(update={"cost_usd_estimate": cost})
+
+
+def _check_comments(order: RunOrder, examples: Sequence[Example]) -> None:
+    if order.reflection_model != BUILTIN_REFLECTION:
+        return
+    if not any(example.feedback for example in examples):
+        raise ExamplesError(
+            f"None of the {len(examples)} conversations has a comment, and {BUILTIN_REFLECTION} "
+            "writes a skill from nothing else.",
+            "Comment on some of them (annotate_trace, or `stash-skills annotate`), or name a "
+            "model as reflection_model.",
+        )
 
 
 def _request_key(request: RunRequest, examples: Sequence[Example]) -> str:
