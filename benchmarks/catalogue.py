@@ -10,8 +10,10 @@ NAMES = (
     "import_throughput",
     "skill_replace",
     "batch_concurrency",
+    "run_wall_time",
     "in_sample_gain",
     "interrupted_runs",
+    "cancel_latency",
     "reward_scoring",
     "reward_training",
 )

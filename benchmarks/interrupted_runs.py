@@ -70,7 +70,12 @@ def disturb(size: Size, base_model: Path) -> Report:
     context.set_forkserver_preload(["stash_mcp.worker.run"])
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         checkpoint = Path(folder, "checkpoint")
-        train(_pairs(), base_model=str(base_model), output_dir=checkpoint, learning_rate=0.01)
+        train(
+            preference_pairs(),
+            base_model=str(base_model),
+            output_dir=checkpoint,
+            learning_rate=0.01,
+        )
         while report.kills < size.kills:
             place = Path(folder, f"run-{report.runs}")
             _one_run(place, checkpoint, draw, report, size.kills - report.kills, context)
@@ -78,7 +83,7 @@ def disturb(size: Size, base_model: Path) -> Report:
     return report
 
 
-def _pairs() -> list[PreferencePair]:
+def preference_pairs() -> list[PreferencePair]:
     return [
         PreferencePair(
             chosen=f"user: hello {number}\n\nassistant: {_HABITS[number % 3]} please",
@@ -95,14 +100,14 @@ def _one_run(
     place: Path, checkpoint: Path, draw: random.Random, report: Report, kills: int, context: Any
 ) -> None:
     seed = draw.randrange(1_000_000)
-    with scripted_model(_script, DELAY) as traffic:
-        calm = _Home(place / "calm", checkpoint, traffic, seed)
+    with scripted_model(script, DELAY) as traffic:
+        calm = Home(place / "calm", checkpoint, traffic, seed)
         began = time.monotonic()
         calm.work(context).join(_PATIENCE_SECONDS)
         duration = time.monotonic() - began
         undisturbed = calm.result()
         traffic.requests.clear()
-        home = _Home(place / "disturbed", checkpoint, traffic, seed)
+        home = Home(place / "disturbed", checkpoint, traffic, seed)
         for _ in range(min(kills, _MOST_KILLS_A_RUN)):
             if home.is_over:
                 break
@@ -114,13 +119,13 @@ def _one_run(
     report.lost_candidates += home.lost_candidates()
 
 
-class _Home:
+class Home:
     """One library with one run in it."""
 
     def __init__(self, place: Path, checkpoint: Path, traffic: Traffic, seed: int) -> None:
         self._settings = Settings(place / "home", place / "project", place / "claude")
         numbers = iter(range(1000))
-        self._backend = LocalBackend(
+        self.backend = LocalBackend(
             self._settings,
             clock=lambda: datetime.now(UTC),
             new_id=lambda: f"{next(numbers):08d}",
@@ -128,8 +133,8 @@ class _Home:
         )
         self._traffic = traffic
         self._seen_candidates: dict[int, str] = {}
-        model = self._backend.import_reward_model(checkpoint)
-        self._backend.import_traces(_conversations(), annotations=_comments())
+        model = self.backend.import_reward_model(checkpoint)
+        self.backend.import_traces(_conversations(), annotations=_comments())
         order = RunOrder(
             reward_model_id=model.id,
             task_model="openai/task",
@@ -140,11 +145,11 @@ class _Home:
             skill_description="How to answer about parcels.",
             seed=seed,
         )
-        self.run_id = self._backend.start_run(order).run.id
+        self.run_id = self.backend.start_run(order).run.id
 
     @property
     def is_over(self) -> bool:
-        return self._backend.get_run(self.run_id).status is JobStatus.SUCCEEDED
+        return self.backend.get_run(self.run_id).status is JobStatus.SUCCEEDED
 
     def work(self, context: Any) -> Any:
         """A worker's process, started."""
@@ -162,18 +167,18 @@ class _Home:
             process.kill()
         process.join(_PATIENCE_SECONDS)
         self._count(kept, before, report)
-        for candidate in self._backend.list_candidates(self.run_id):
+        for candidate in self.backend.list_candidates(self.run_id):
             self._seen_candidates[candidate.number] = candidate.skill
 
     def finish(self, context: Any) -> None:
         """Let a worker end the run; deaths at one place may have failed it before."""
         for _ in range(3):
-            if self._backend.get_run(self.run_id).status is JobStatus.FAILED:
-                self._backend.resume_run(self.run_id)
+            if self.backend.get_run(self.run_id).status is JobStatus.FAILED:
+                self.backend.resume_run(self.run_id)
             self.work(context).join(_PATIENCE_SECONDS)
             if self.is_over:
                 return
-        run = self._backend.get_run(self.run_id)
+        run = self.backend.get_run(self.run_id)
         raise RuntimeError(f"the run is {run.status}: {run.reason}")
 
     def result(self) -> RunResult:
@@ -181,7 +186,7 @@ class _Home:
         return RunResult.model_validate_json(path.read_text(encoding="utf-8"))
 
     def lost_candidates(self) -> int:
-        now = {row.number: row.skill for row in self._backend.list_candidates(self.run_id)}
+        now = {row.number: row.skill for row in self.backend.list_candidates(self.run_id)}
         return sum(now.get(number) != skill for number, skill in self._seen_candidates.items())
 
     def _kept(self) -> set[str]:
@@ -206,7 +211,7 @@ class _Home:
         return memory.key(model, self._traffic.base_url, messages, None, 0)
 
 
-def _script(request: Request) -> str:
+def script(request: Request) -> str:
     """The task model does what its skill says; reflection adds one habit after the other."""
     last = request["messages"][-1]["content"]
     if START in last:
