@@ -22,6 +22,7 @@ from stash_mcp.optimization.reflection import ModelReflector
 
 TARGET = 1.25
 EXAMPLES = 20
+AT_ONCE = 3
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def run(size: Size) -> list[Row]:
     together, monitor, reflections = _timed(size, concurrency=EXAMPLES)
     one_by_one, _, _ = _timed(size, concurrency=1)
     path = (monitor.batches + reflections) * size.delay
+    at_once, several, _ = _timed(size, concurrency=2 * EXAMPLES, at_once=AT_ONCE)
     counted = f"{monitor.batches} batches, {reflections} reflections, latency {size.delay} s"
     return [
         Row(
@@ -83,10 +85,17 @@ def run(size: Size) -> list[Row]:
             together / one_by_one,
             1,
         ),
+        Row(
+            f"{AT_ONCE} proposals at once beside one, seconds a proposal",
+            seconds(at_once / max(1, several.proposals)),
+            seconds(together / max(1, monitor.proposals)),
+            (at_once / max(1, several.proposals)) / (together / max(1, monitor.proposals)),
+            1,
+        ),
     ]
 
 
-def _timed(size: Size, concurrency: int) -> tuple[float, _Monitor, int]:
+def _timed(size: Size, concurrency: int, at_once: int = 1) -> tuple[float, _Monitor, int]:
     """Seconds, what was counted, calls of the reflection model."""
     monitor = _Monitor()
     with scripted_model(script, size.delay) as traffic:
@@ -95,7 +104,7 @@ def _timed(size: Size, concurrency: int) -> tuple[float, _Monitor, int]:
         # The first call loads the client library; it is none of the run's.
         asyncio.run(_warm_up(traffic.base_url))
         began = time.perf_counter()
-        _run(size, task, reflection, monitor)
+        _run(size, task, reflection, monitor, at_once)
         took = time.perf_counter() - began
     return took, monitor, reflection.usage.calls
 
@@ -104,12 +113,15 @@ async def _warm_up(base_url: str) -> None:
     await ChatModel("openai/warm", base_url).ask([Message(role="user", content="hello")])
 
 
-def _run(size: Size, task: ChatModel, reflection: ChatModel, monitor: _Monitor) -> RunResult:
+def _run(
+    size: Size, task: ChatModel, reflection: ChatModel, monitor: _Monitor, at_once: int
+) -> RunResult:
     request = RunRequest(
         reward_model_id="none",
         task_model=task.model,
         reflection_model=reflection.model,
         max_metric_calls=size.budget,
+        proposals_at_once=at_once,
         skill_name="parcels",
         skill_description="How to answer about parcels.",
     )

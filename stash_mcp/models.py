@@ -205,6 +205,7 @@ class RunRequest(Frozen):
     skill_description: str | None = None
     seed: int = 0
     minibatch_size: int = Field(3, ge=1)
+    proposals_at_once: int = Field(1, ge=1, le=16)
     max_concurrency: int = Field(8, ge=1, le=256)
     heldout: int = Field(0, ge=0)
     """How many of the examples, the last ones of the job's file, are kept for the final measure."""

@@ -92,6 +92,7 @@ class RunOrder(Frozen):
     trace_ids: tuple[str, ...] | None = None
     seed: int = 0
     minibatch_size: int = Field(3, ge=1)
+    proposals_at_once: int = Field(1, ge=1, le=16)
     max_concurrency: int = Field(8, ge=1, le=256)
     heldout: bool = True
     max_cost_usd: float | None = Field(None, gt=0)

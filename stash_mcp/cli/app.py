@@ -4,7 +4,17 @@ from collections.abc import Sequence
 
 import typer
 
-from stash_mcp.cli import demo, reward_models, runs, serving, skills, traces
+from stash_mcp.cli import (
+    demo,
+    housekeeping,
+    logs,
+    reward_models,
+    runs,
+    serving,
+    skills,
+    stopping,
+    traces,
+)
 from stash_mcp.cli.session import Session
 
 PROGRAM = "stash-skills"
@@ -24,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (traces, reward_models, runs, skills, serving, demo):
+for group in (traces, reward_models, runs, stopping, logs, skills, housekeeping, serving, demo):
     group.register(app)
 
 

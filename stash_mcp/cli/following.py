@@ -12,10 +12,11 @@ from stash_mcp.cli.characters import visible
 from stash_mcp.cli.printing import print_text, score
 from stash_mcp.cli.session import Session
 from stash_mcp.models import Event, JobStatus, Run
-from stash_mcp.server.jobs import Job, find_job
-from stash_mcp.server.wording import duration
+from stash_mcp.server.counting import duration
+from stash_mcp.server.jobs import Job, find_job, stop
 
 POLL_SECONDS = 0.5
+SECOND_CTRL_C_SECONDS = 3.0
 INTERRUPTED = 130
 
 
@@ -25,16 +26,28 @@ class View(Protocol):
 
 
 def follow(session: Session, job_id: str) -> Job:
-    """Show the job until it is over, and return it. Ctrl-C leaves it to itself."""
+    """Show the job until it is over, and return it. Ctrl-C leaves it to itself; a second one,
+    soon after, cancels it.
+    """
     try:
         with _view(session.err) as view:
             return _watch(session, job_id, view)
     except KeyboardInterrupt:
+        _detach(session, job_id)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _detach(session: Session, job_id: str) -> None:
+    try:
         print_text(
             session.err,
-            f"It goes on without this command. Look again: stash-skills status {job_id} --follow",
+            f"Detached; {job_id} goes on. Press Ctrl-C again within {SECOND_CTRL_C_SECONDS:.0f} s "
+            f"to cancel it, or later: stash-skills cancel {job_id}",
         )
-        raise typer.Exit(INTERRUPTED) from None
+        print_text(session.err, f"Look again: stash-skills status {job_id} --follow")
+        session.sleep(SECOND_CTRL_C_SECONDS)
+    except KeyboardInterrupt:
+        print_text(session.err, stop(session.backend, job_id).in_words)
 
 
 def _watch(session: Session, job_id: str, view: View) -> Job:

@@ -1,4 +1,4 @@
-"""What `train`, `run` and `status` share: waiting for a job and showing what came of it."""
+"""What `train`, `run`, `resume`, `status` and `cancel` share: waiting for a job, and showing it."""
 
 from typing import Annotated
 
@@ -8,10 +8,27 @@ from stash_mcp.backends.base import Backend
 from stash_mcp.cli.following import facts, follow
 from stash_mcp.cli.printing import print_json, print_text, score
 from stash_mcp.cli.session import Session
-from stash_mcp.models import Heldout, JobStatus, RewardModel, Run, TrainMetrics, Usage
-from stash_mcp.server.jobs import Job
-from stash_mcp.server.wording import count, duration, elapsed_seconds
+from stash_mcp.models import (
+    BUILTIN_REFLECTION,
+    Heldout,
+    JobStatus,
+    RewardModel,
+    Run,
+    TrainMetrics,
+    Usage,
+)
+from stash_mcp.server.counting import count, duration
+from stash_mcp.server.jobs import Job, queue_places
+from stash_mcp.server.money import spent
+from stash_mcp.server.wording import (
+    PARTIAL,
+    elapsed_seconds,
+    place_in_words,
+    silent_seconds,
+    stop_in_words,
+)
 
+JobId = Annotated[str, typer.Argument(metavar="ID", help="Of a run, or of a reward model.")]
 NoWait = Annotated[
     bool, typer.Option("--no-wait", "--detach", help="Return at once; look with `status`.")
 ]
@@ -21,18 +38,21 @@ TracePatterns = Annotated[
 ]
 
 
-def finish(session: Session, job: Job, *, wait: bool, as_json: bool) -> None:
-    """Follow the job if wanted and show it; exits with 1 where it did not succeed."""
+def finish(session: Session, job: Job, *, wait: bool, as_json: bool, **facts: object) -> None:
+    """Follow the job if wanted and show it; exits with 1 where it did not succeed.
+
+    facts: said beside the job in JSON.
+    """
     if wait:
         job = follow(session, job.id)
-    show(session, job, as_json=as_json)
+    show(session, job, as_json=as_json, **facts)
     if job.status in (JobStatus.FAILED, JobStatus.CANCELLED):
         raise typer.Exit(1)
 
 
-def show(session: Session, job: Job, *, as_json: bool) -> None:
+def show(session: Session, job: Job, *, as_json: bool, **facts: object) -> None:
     if as_json:
-        print_json(session.out, job_as_json(session.backend, job))
+        print_json(session.out, {**job_as_json(session.backend, job), **facts})
     elif isinstance(job, Run):
         print_run(session, job)
     else:
@@ -57,6 +77,10 @@ def print_run(session: Session, run: Run) -> None:
         print_text(session.out, run.verdict)
     if run.heldout is not None:
         print_text(session.out, _heldout(run.heldout))
+    if run.partial:
+        print_text(session.out, PARTIAL)
+    elif run.stop_reason is not None:
+        print_text(session.out, stop_in_words(run.stop_reason))
     print_text(
         session.out,
         f"Seed {score(run.seed_score)}, best {score(run.best_score)} "
@@ -64,13 +88,24 @@ def print_run(session: Session, run: Run) -> None:
         if run.best_candidate is not None
         else "No candidate is scored yet.",
     )
-    for model, usage in (
-        (run.request.task_model, run.progress.task_usage),
-        (run.request.reflection_model, run.progress.reflection_usage),
-    ):
-        if usage.calls:
-            print_text(session.out, f"{model}: {_spent(usage)}")
+    for model, usage in _usages(run):
+        print_text(session.out, f"{model}: {spent(usage)}")
+    _print_sign_of_life(session, run)
     print_text(session.err, f"Next: {_after_run(run)}", style="dim")
+
+
+def _usages(run: Run) -> list[tuple[str, Usage]]:
+    """The models of the run that were asked, or answered from what was paid for before."""
+    models = [(run.request.task_model, run.progress.task_usage)]
+    if run.request.reflection_model != BUILTIN_REFLECTION:
+        models.append((run.request.reflection_model, run.progress.reflection_usage))
+    return [(model, usage) for model, usage in models if usage.calls or usage.remembered]
+
+
+def _print_sign_of_life(session: Session, job: Job) -> None:
+    seconds = silent_seconds(job, session.clock())
+    if seconds is not None:
+        print_text(session.out, f"Last sign of life of its worker: {duration(seconds)} ago.")
 
 
 def print_model(session: Session, model: RewardModel) -> None:
@@ -83,6 +118,7 @@ def print_model(session: Session, model: RewardModel) -> None:
         print_text(session.out, model.reason)
     if model.metrics is not None:
         print_text(session.out, _trained(model.metrics))
+    _print_sign_of_life(session, model)
     print_text(session.err, f"Next: {_after_training(model)}", style="dim")
 
 
@@ -91,9 +127,27 @@ def _state(session: Session, job: Job) -> str:
     elapsed = elapsed_seconds(job, session.clock())
     if elapsed is not None:
         words.append(f"after {duration(elapsed)}")
-    if not job.status.is_final:
+    if job.status is JobStatus.RUNNING:
         words.append(f"- {job.progress.phase} {facts(job)}".rstrip())
+    elif place := places(session.backend).get(job.id):
+        words.append(f"- {place_in_words(place)}")
     return " ".join(words)
+
+
+def places(backend: Backend) -> dict[str, int]:
+    """The place in the queue of every job that waits."""
+    return queue_places(backend.list_reward_models(), backend.list_runs())
+
+
+def in_queue(job: Job, queue: dict[str, int]) -> dict[str, object]:
+    """The job as JSON, with its place in the queue or null."""
+    return {**job.model_dump(mode="json"), "queue_place": queue.get(job.id)}
+
+
+def status_word(job: Job, queue: dict[str, int]) -> str:
+    """`queued, place 2 in the queue`; else the status alone."""
+    place = queue.get(job.id)
+    return job.status if place is None else f"{job.status}, {place_in_words(place)}"
 
 
 def _heldout(heldout: Heldout) -> str:
@@ -102,12 +156,6 @@ def _heldout(heldout: Heldout) -> str:
         f"best {score(heldout.best_score)}, gain {heldout.gain:+.3f} "
         f"(95 % interval {heldout.low:+.3f} to {heldout.high:+.3f})."
     )
-
-
-def _spent(usage: Usage) -> str:
-    tokens = f"{usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out"
-    cost = "" if usage.cost_usd is None else f", ${usage.cost_usd:.4f}"
-    return f"{count(usage.calls, 'call')}, {tokens}{cost}"
 
 
 def _trained(metrics: TrainMetrics) -> str:
@@ -131,8 +179,11 @@ def _after_run(run: Run) -> str:
             return f"stash-skills candidates {run.id} --diff, stash-skills install {run.id}"
         case JobStatus.QUEUED | JobStatus.RUNNING:
             return f"stash-skills status {run.id} --follow"
-        case JobStatus.FAILED | JobStatus.CANCELLED:
-            return "mend what the reason names and start again with stash-skills run"
+        case JobStatus.FAILED:
+            return f"mend what the reason names, then stash-skills resume {run.id}"
+        case JobStatus.CANCELLED:
+            candidates = f"stash-skills candidates {run.id}, stash-skills install {run.id}, "
+            return f"{candidates if run.partial else ''}stash-skills resume {run.id}"
 
 
 def _after_training(model: RewardModel) -> str:
@@ -141,5 +192,7 @@ def _after_training(model: RewardModel) -> str:
             return f"stash-skills run --reward-model {model.id} --task-model MODEL"
         case JobStatus.QUEUED | JobStatus.RUNNING:
             return f"stash-skills status {model.id} --follow"
-        case JobStatus.FAILED | JobStatus.CANCELLED:
+        case JobStatus.FAILED:
             return "mend what the reason names and train again with stash-skills train"
+        case JobStatus.CANCELLED:
+            return "stash-skills train"

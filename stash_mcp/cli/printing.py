@@ -15,7 +15,10 @@ from stash_mcp.cli.characters import visible
 MISSING = "-"
 
 
-def print_json(console: Console, value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
+def print_json(
+    console: Console,
+    value: BaseModel | Sequence[BaseModel] | Sequence[dict[str, Any]] | dict[str, Any],
+) -> None:
     """One JSON value in ASCII, so that it passes through any pipe and terminal."""
     plain = _plain(value)
     console.file.write(json.dumps(plain, indent=2) + "\n")

@@ -6,11 +6,19 @@ from typing import Annotated
 import typer
 
 from stash_mcp.backends.base import TrainOrder
-from stash_mcp.cli.jobs import NoWait, TracePatterns, finish, print_model
+from stash_mcp.cli.jobs import (
+    NoWait,
+    TracePatterns,
+    finish,
+    in_queue,
+    places,
+    print_model,
+    status_word,
+)
 from stash_mcp.cli.printing import print_json, print_table, print_text, score
 from stash_mcp.cli.session import Json, session_of
 from stash_mcp.models import DEFAULT_BASE_MODEL, DEFAULT_MAX_PAIRS, RewardModel
-from stash_mcp.server.wording import count
+from stash_mcp.server.counting import count
 
 ModelId = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `models` shows it.")]
 
@@ -56,25 +64,26 @@ def train(
 
 
 def models(context: typer.Context, as_json: Json = False) -> None:
-    """List the reward models, newest first."""
+    """List the reward models, newest first, with the places in the queue of those that wait."""
     session = session_of(context)
     listed = session.backend.list_reward_models()
+    queue = places(session.backend)
     if as_json:
-        print_json(session.out, listed)
+        print_json(session.out, [in_queue(model, queue) for model in listed])
         return
     print_table(
         session.out,
         ("id", "name", "status", "base model", "pairs", "held-out accuracy", "created"),
-        [_row(model) for model in listed],
+        [_row(model, queue) for model in listed],
     )
 
 
-def _row(model: RewardModel) -> tuple[object, ...]:
+def _row(model: RewardModel, queue: dict[str, int]) -> tuple[object, ...]:
     accuracy = None if model.metrics is None else model.metrics.eval_accuracy
     return (
         model.id,
         model.name,
-        model.status,
+        status_word(model, queue),
         model.base_model,
         model.num_pairs,
         score(accuracy),

@@ -1,17 +1,33 @@
 """`run`, `status`, `runs`."""
 
+import math
 from typing import Annotated
 
 import typer
 
-from stash_mcp.backends.base import RunOrder
-from stash_mcp.cli.jobs import NoWait, TracePatterns, finish, show
+from stash_mcp.backends.base import RunOrder, StartedRun
+from stash_mcp.cli.jobs import (
+    NoWait,
+    TracePatterns,
+    finish,
+    in_queue,
+    places,
+    show,
+    status_word,
+)
 from stash_mcp.cli.printing import print_json, print_table, print_text, score
 from stash_mcp.cli.session import Json, Session, session_of
 from stash_mcp.errors import NotFoundError, NotReadyError
-from stash_mcp.models import BUILTIN_REFLECTION, JobStatus, RewardModel, Run
+from stash_mcp.models import BUILTIN_REFLECTION, JobStatus, RewardModel
 from stash_mcp.server.jobs import Job, find_job
-from stash_mcp.server.wording import plan_in_words
+from stash_mcp.server.wording import EQUAL_RUN, plan_in_words
+
+
+def above_0(value: float | None) -> float | None:
+    """Typer's own bounds include their ends, and let through what is no number."""
+    if value is not None and not 0 < value < math.inf:
+        raise typer.BadParameter("It must be a number above 0.")
+    return value
 
 
 def register(app: typer.Typer) -> None:
@@ -54,13 +70,34 @@ def run(
         int, typer.Option(min=1, max=256, help="Calls of the task model at once.")
     ] = 8,
     minibatch_size: Annotated[int, typer.Option(min=1, help="Conversations a proposal.")] = 3,
+    proposals_at_once: Annotated[
+        int, typer.Option(min=1, max=16, help="More than 1: in parallel, so faster.")
+    ] = 1,
+    max_cost_usd: Annotated[
+        float | None,
+        typer.Option(callback=above_0, help="Stop there; models of unknown price are refused."),
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(callback=above_0, help="Of work; stop there.")
+    ] = None,
+    no_improvement_for: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Stop after N proposals without a new best."),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Take no answer that another run paid for.")
+    ] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Start even if an equal run is there.")
+    ] = False,
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
     """Evolve a skill with GEPA from the comments, and follow it until it is done.
 
-    The plan is shown first: conversations, proposals, calls. The models' keys are read from the
-    environment. The run goes on if this command is ended.
+    The plan is shown first: conversations, proposals, calls, expected cost. The models' keys are
+    read from the environment. The run goes on if this command is ended. If an equal run is queued,
+    running or has succeeded, that one is shown and nothing is started.
     """
     session = session_of(context)
     order = RunOrder(
@@ -75,12 +112,19 @@ def run(
         trace_ids=tuple(trace) if trace else None,
         seed=seed,
         minibatch_size=minibatch_size,
+        proposals_at_once=proposals_at_once,
         max_concurrency=max_concurrency,
         heldout=not no_heldout,
+        max_cost_usd=max_cost_usd,
+        max_seconds=max_seconds,
+        no_improvement_for=no_improvement_for,
+        fresh=fresh,
+        new=new,
     )
-    started = session.backend.start_run(order).run
+    started = session.backend.start_run(order)
     _print_plan(session, started)
-    finish(session, started, wait=not no_wait, as_json=as_json)
+    wait = not no_wait and not started.run.status.is_final
+    finish(session, started.run, wait=wait, as_json=as_json, existing=started.existing)
 
 
 def _newest_trained(session: Session) -> RewardModel:
@@ -98,9 +142,12 @@ def _newest_trained(session: Session) -> RewardModel:
     raise NotFoundError("There is no trained reward model.", "Train one first: stash-skills train.")
 
 
-def _print_plan(session: Session, started: Run) -> None:
-    print_text(session.err, f"Run {started.id}:", style="bold")
-    for sentence in plan_in_words(started.plan, started.request.reflection_model):
+def _print_plan(session: Session, started: StartedRun) -> None:
+    run = started.run
+    if started.existing:
+        print_text(session.err, f"{EQUAL_RUN} --new starts another.")
+    print_text(session.err, f"Run {run.id}:", style="bold")
+    for sentence in plan_in_words(run.plan, run.request.reflection_model):
         print_text(session.err, f"- {sentence}")
 
 
@@ -137,11 +184,15 @@ def _newest_run(session: Session) -> Job:
 
 
 def runs(context: typer.Context, as_json: Json = False) -> None:
-    """List the runs, newest first."""
+    """List the runs, newest first, with the places in the queue of those that wait.
+
+    Runs and trainings share one queue; the oldest is next.
+    """
     session = session_of(context)
     listed = session.backend.list_runs()
+    queue = places(session.backend)
     if as_json:
-        print_json(session.out, listed)
+        print_json(session.out, [in_queue(row, queue) for row in listed])
         return
     print_table(
         session.out,
@@ -149,7 +200,7 @@ def runs(context: typer.Context, as_json: Json = False) -> None:
         [
             (
                 row.id,
-                row.status,
+                status_word(row, queue),
                 row.skill_name,
                 row.request.task_model,
                 score(row.seed_score),

@@ -8,8 +8,9 @@ import typer
 from stash_mcp.backends.base import InstallOrder, Scope
 from stash_mcp.cli.printing import print_json, print_raw, print_table, print_text, score
 from stash_mcp.cli.session import Json, Session, session_of
-from stash_mcp.models import Candidate
+from stash_mcp.models import Candidate, Run
 from stash_mcp.server.skill_results import CandidateRow, best_first, diff_to_seed, find
+from stash_mcp.server.wording import PARTIAL
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Its id, as `runs` shows it.")]
 
@@ -35,17 +36,27 @@ def candidates(
     The scores are of the conversations that were optimised on; `status` has the held-out ones.
     """
     session = session_of(context)
-    listed = session.backend.list_candidates(run_id)
+    run, listed = session.backend.get_run(run_id), session.backend.list_candidates(run_id)
+    if run.partial and not as_json:
+        print_text(session.err, PARTIAL)
     if show is None and (not diff or not listed):
-        _print_list(session, listed, as_json)
+        _print_list(session, run, listed, as_json)
         return
     chosen = best_first(listed)[0] if show is None else find(listed, run_id, show)
-    _print_one(session, chosen, listed[0], diff=diff, as_json=as_json)
-
-
-def _print_list(session: Session, listed: Sequence[Candidate], as_json: bool) -> None:
     if as_json:
-        print_json(session.out, best_first(listed))
+        changes = diff_to_seed(chosen, listed[0])
+        print_json(session.out, {**_as_json(chosen, run), "diff_to_seed": changes})
+        return
+    _print_one(session, chosen, listed[0], diff=diff)
+
+
+def _as_json(candidate: Candidate, run: Run) -> dict[str, object]:
+    return {**candidate.model_dump(mode="json"), "partial": run.partial}
+
+
+def _print_list(session: Session, run: Run, listed: Sequence[Candidate], as_json: bool) -> None:
+    if as_json:
+        print_json(session.out, [_as_json(candidate, run) for candidate in best_first(listed)])
         return
     rows = [CandidateRow.of(candidate, listed[0]) for candidate in best_first(listed)]
     print_table(
@@ -64,15 +75,9 @@ def _print_list(session: Session, listed: Sequence[Candidate], as_json: bool) ->
     )
 
 
-def _print_one(
-    session: Session, chosen: Candidate, seed: Candidate, *, diff: bool, as_json: bool
-) -> None:
-    changes = diff_to_seed(chosen, seed)
-    if as_json:
-        facts = chosen.model_dump(mode="json")
-        print_json(session.out, {**facts, "diff_to_seed": changes})
-        return
+def _print_one(session: Session, chosen: Candidate, seed: Candidate, *, diff: bool) -> None:
     if diff:
+        changes = diff_to_seed(chosen, seed)
         print_raw(session.out, changes or f"Candidate {chosen.number} is the same as the seed.")
     else:
         print_raw(session.out, chosen.skill)
@@ -96,9 +101,10 @@ def install(
     """Write a candidate's SKILL.md into Claude Code's skills folder."""
     session = session_of(context)
     order = InstallOrder(run_id=run_id, candidate=candidate, scope=scope, force=force)
+    run = session.backend.get_run(run_id)
     outcome = session.backend.install_skill(order)
     if as_json:
-        print_json(session.out, outcome)
+        print_json(session.out, {**outcome.model_dump(mode="json"), "partial": run.partial})
         return
     done = outcome.installation
     print_text(
@@ -106,4 +112,6 @@ def install(
     )
     if outcome.backup:
         print_text(session.out, f"What was there before is kept in {outcome.backup}.")
+    if run.partial:
+        print_text(session.out, PARTIAL)
     print_text(session.out, outcome.visibility)

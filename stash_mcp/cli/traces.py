@@ -11,9 +11,9 @@ from stash_mcp.backends.base import AnnotationDraft, Backend, ImportReport, Trac
 from stash_mcp.cli.printing import print_json, print_raw, print_table, print_text
 from stash_mcp.cli.session import Json, Session, session_of
 from stash_mcp.models import Annotation, Quote, Step
+from stash_mcp.server.counting import count
 from stash_mcp.server.inputs import import_any, read_input
 from stash_mcp.server.results import rating_word
-from stash_mcp.server.wording import count
 from stash_mcp.storage.files import write_atomic
 
 TraceId = Annotated[str, typer.Argument(metavar="TRACE", help="Its id, as `traces` shows it.")]

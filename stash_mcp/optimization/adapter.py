@@ -65,9 +65,11 @@ class SkillAdapter:
 
     def trials(self, batch: Sequence[Example], body: str) -> list[Trial]:
         """Each example answered and scored, in order."""
+        return self._trials([(example, body) for example in batch])
+
+    def _trials(self, asked: Sequence[tuple[Example, str]]) -> list[Trial]:
         self._before_batch()
-        skill = Skill(name=self._identity.name, description=self._identity.description, body=body)
-        answered = self._runner.run(self._answer_all(batch, skill))
+        answered = self._runner.run(self._answer_all(asked))
         texts = [
             render_reply(trial.example.messages, trial.reply)
             for trial in answered
@@ -84,7 +86,20 @@ class SkillAdapter:
     def evaluate(
         self, batch: list[Example], candidate: dict[str, str], capture_traces: bool = False
     ) -> EvaluationBatch[Trial, str]:
-        trials = self.trials(batch, candidate[COMPONENT])
+        return self.batch_evaluate([(candidate, batch)])[0]
+
+    def batch_evaluate(
+        self, items: list[tuple[dict[str, str], list[Example]]]
+    ) -> list[EvaluationBatch[Trial, str]]:
+        """Several bodies, each on examples of its own, all requests at once."""
+        asked = [(example, body[COMPONENT]) for body, batch in items for example in batch]
+        trials = iter(self._trials(asked))
+        return [
+            self._evaluation(body[COMPONENT], [next(trials) for _ in batch])
+            for body, batch in items
+        ]
+
+    def _evaluation(self, body: str, trials: list[Trial]) -> EvaluationBatch[Trial, str]:
         failed = [trial for trial in trials if trial.error is not None]
         if not self.failures and len(failed) == len(trials):
             # The first batch is the seed on every example: nothing can be measured here.
@@ -93,12 +108,11 @@ class SkillAdapter:
                 f"{failed[0].error}",
                 "Mend what those words say, or take another task model.",
             )
-        body = candidate[COMPONENT]
         self.failures[body] = max(len(failed), self.failures.get(body, 0))
         return EvaluationBatch(
             outputs=[trial.reply for trial in trials],
             scores=[trial.score for trial in trials],
-            trajectories=trials if capture_traces else None,
+            trajectories=trials,
         )
 
     def make_reflective_dataset(
@@ -111,23 +125,27 @@ class SkillAdapter:
         records = [{"record": _record(trial)} for trial in eval_batch.trajectories or ()]
         return dict.fromkeys(components_to_update, records)
 
-    async def _answer_all(self, batch: Sequence[Example], skill: Skill) -> list[Trial]:
+    async def _answer_all(self, asked: Sequence[tuple[Example, str]]) -> list[Trial]:
         done = 0
 
-        async def answer(example: Example) -> Trial:
+        async def answer(example: Example, body: str) -> Trial:
             nonlocal done
-            trial = await self._answer(example, skill)
+            trial = await self._answer(example, self._skill(body))
             done += 1
-            self._on_reply(done, len(batch))
+            self._on_reply(done, len(asked))
             return trial
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(answer(example)) for example in batch]
+                tasks = [group.create_task(answer(example, body)) for example, body in asked]
         except* StashSkillsError as failed:
             # The first one names the cause; the others are its companions or were called off.
             raise _first(failed) from None
         return [task.result() for task in tasks]
+
+    def _skill(self, body: str) -> Skill:
+        identity = self._identity
+        return Skill(name=identity.name, description=identity.description, body=body)
 
     async def _answer(self, example: Example, skill: Skill) -> Trial:
         system = Message(role="system", content=system_message(example.system, skill))

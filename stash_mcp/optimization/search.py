@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 import gepa
 from gepa.core.state import GEPAState
+from gepa.strategies.proposal_sampling import IndependentSampling
 
-from stash_mcp.errors import ModelAnswerError, ModelError, RunError
+from stash_mcp.errors import ModelAnswerError, RunError
 from stash_mcp.models import Candidate, Example, RunRequest, Skill, StopReason
 from stash_mcp.optimization.adapter import COMPONENT, SkillAdapter
 from stash_mcp.optimization.identity import Identity
@@ -23,6 +24,9 @@ from stash_mcp.runs.plan import next_proposal_fits
 from stash_mcp.skills.document import render
 
 MAX_REFUSALS_IN_A_ROW = 3
+
+_Asked = tuple[str, list[ReflectionRecord]]
+"""The body of a parent and what its minibatch showed."""
 
 
 class Monitor(Protocol):
@@ -72,9 +76,11 @@ class Search:
         self._reflector = reflector
         self._monitor = monitor
         self._minibatch = min(request.minibatch_size, len(examples))
-        self._latched: ModelError | None = None
+        self._latched: BaseException | None = None
         self._usable = 0
         self._refusals: list[str] = []
+        self._asked: list[_Asked] = []
+        self._answers: list[str | Refusal] = []
         self._tries_since_best = 0
         self._reason: StopReason = "budget"
 
@@ -117,7 +123,8 @@ class Search:
             custom_candidate_proposer=self._propose,
             reflection_minibatch_size=self._minibatch,
             stop_callbacks=self._stop,
-            callbacks=[_Callbacks(self._on_scored, self._monitor)],
+            callbacks=[_Callbacks(self._on_scored, self._on_asked, self._monitor)],
+            sampling_strategy=IndependentSampling(self._request.proposals_at_once),
             logger=_Logger(self._monitor),
             seed=self._request.seed,
             track_best_outputs=False,
@@ -139,7 +146,11 @@ class Search:
             self._request.max_metric_calls,
             len(self._examples),
             self._minibatch,
+            self._request.proposals_at_once,
         )
+
+    def _on_asked(self, body: str, dataset: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        self._asked.append((body, _records(dataset)))
 
     def _propose(
         self,
@@ -148,15 +159,13 @@ class Search:
         components_to_update: list[str],
     ) -> dict[str, str]:
         """GEPA swallows what is raised here and calls again: hence the latch."""
+        if self._latched is None and not self._answers:
+            asked, self._asked = self._asked, []
+            self._answers = self._runner.run(self._reflect(asked))
         if self._latched is not None:
             return {}
         self._tries_since_best += 1
-        records: list[ReflectionRecord] = [row["record"] for row in reflective_dataset[COMPONENT]]
-        try:
-            body = self._runner.run(self._reflector.propose(candidate[COMPONENT], records))
-        except ModelError as error:
-            self._latched = error
-            return {}
+        body = self._answers.pop(0)
         if isinstance(body, Refusal):
             self._note(body)
             return {}
@@ -164,6 +173,18 @@ class Search:
         self._refusals.clear()
         self._monitor.proposed(self._usable)
         return {COMPONENT: body}
+
+    async def _reflect(self, asked: Sequence[_Asked]) -> list[str | Refusal]:
+        """All proposals of a round at once; GEPA asks for them one by one. A failure is latched."""
+        proposals = (self._reflector.propose(body, records) for body, records in asked)
+        outcomes = await asyncio.gather(*proposals, return_exceptions=True)
+        answers: list[str | Refusal] = []
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                self._latched = self._latched or outcome
+            else:
+                answers.append(outcome)
+        return answers
 
     def _note(self, refusal: Refusal) -> None:
         self._refusals.append(refusal.reason)
@@ -200,8 +221,9 @@ class Search:
 class _Callbacks:
     """GEPA's events as ours. It ignores what a callback raises, so these only pass things on."""
 
-    def __init__(self, on_scored: Any, monitor: Monitor) -> None:
+    def __init__(self, on_scored: Any, on_asked: Any, monitor: Monitor) -> None:
         self._on_scored = on_scored
+        self._on_asked = on_asked
         self._monitor = monitor
 
     def on_valset_evaluated(self, event: Mapping[str, Any]) -> None:
@@ -209,8 +231,15 @@ class _Callbacks:
         if event["candidate_idx"] == 0:
             self._monitor.phase("optimising", metric_calls=True)
 
+    def on_proposal_start(self, event: Mapping[str, Any]) -> None:
+        self._on_asked(event["parent_candidate"][COMPONENT], event["reflective_dataset"])
+
     def on_candidate_rejected(self, event: Mapping[str, Any]) -> None:
         self._monitor.turned_down(event["old_score"], event["new_score"])
+
+
+def _records(dataset: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[ReflectionRecord]:
+    return [row["record"] for row in dataset[COMPONENT]]
 
 
 class _Logger:

@@ -128,6 +128,8 @@ def _prepare_tokenizer(name: str, tokenizer: Any) -> None:
             f"The base model {name} has no tokenizer vocabulary.", "Copy or download it again."
         )
     tokenizer.truncation_side = "left"
+    # Saved in the tokenizer's configuration is only what it was made with.
+    tokenizer.init_kwargs["truncation_side"] = "left"
     for key in _OWN_KEYS:
         tokenizer.init_kwargs.pop(key, None)
     if tokenizer.pad_token is None:

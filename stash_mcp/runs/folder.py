@@ -9,12 +9,14 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from stash_mcp.errors import RunError
 from stash_mcp.models import (
     Example,
+    Frozen,
     JobKind,
     PreferencePair,
     RunRequest,
@@ -31,6 +33,8 @@ from stash_mcp.storage.files import (
 )
 
 ERROR_CHARACTERS = 2000
+
+Row = TypeVar("Row", bound=BaseModel)
 
 
 class JobFolder:
@@ -92,19 +96,19 @@ class JobFolder:
         )
 
     def pairs(self) -> list[PreferencePair]:
-        return [PreferencePair.model_validate_json(line) for line in self._lines("pairs.jsonl")]
+        return self._rows(self.path / "pairs.jsonl", PreferencePair)
 
     def examples(self) -> list[Example]:
-        return [Example.model_validate_json(line) for line in self._lines("gepa_examples.jsonl")]
+        return self._rows(self.examples_path, Example)
 
     def write_score_items(self, items: Sequence[tuple[str, str]]) -> None:
         """(trace id, rendered text) of each trace that is scored once the model is trained."""
-        rows = (json.dumps({"trace_id": key, "text": text}) + "\n" for key, text in items)
-        write_atomic(self.path / "score_items.jsonl", "".join(rows))
+        write_jsonl(self._score_items_path, (_ScoreItem(trace_id=t, text=x) for t, x in items))
 
     def score_items(self) -> list[tuple[str, str]]:
-        rows = [json.loads(line) for line in self._lines("score_items.jsonl")]
-        return [(row["trace_id"], row["text"]) for row in rows]
+        return [
+            (item.trace_id, item.text) for item in self._rows(self._score_items_path, _ScoreItem)
+        ]
 
     def write_scores(self, scores: Sequence[tuple[str, float]]) -> None:
         """(trace id, raw reward)."""
@@ -118,11 +122,23 @@ class JobFolder:
         text = self.log_path.read_bytes().decode("utf-8", errors="replace")
         return text[-ERROR_CHARACTERS:]
 
-    def _lines(self, name: str) -> list[str]:
-        path = self.path / name
-        try:
-            return [line for _, line in jsonl_lines(read_text(path))]
-        except (ValidationError, UnicodeDecodeError) as error:
-            raise RunError(
-                f"The job's file {path} is damaged: {error}.", "Start the job again."
-            ) from error
+    @property
+    def _score_items_path(self) -> Path:
+        return self.path / "score_items.jsonl"
+
+    def _rows(self, path: Path, kind: type[Row]) -> list[Row]:
+        rows = []
+        for number, line in jsonl_lines(read_text(path)):
+            try:
+                rows.append(kind.model_validate_json(line))
+            except ValidationError as error:
+                raise RunError(
+                    f"The job's file {path} is damaged in line {number}.",
+                    "Start the job again.",
+                ) from error
+        return rows
+
+
+class _ScoreItem(Frozen):
+    trace_id: str
+    text: str

@@ -2,9 +2,11 @@
 
 Scoring the seed costs one metric call for each example. Every proposal costs two minibatches (the
 parent's and its own), and each example once more when it is accepted. A run stops before a
-proposal that might not fit any more, so the budget is never exceeded.
+proposal that might not fit any more, so the budget is never exceeded. Where several proposals are
+made at once, the same holds for all of them together.
 """
 
+import math
 from collections.abc import Sequence
 
 from stash_mcp.errors import BudgetError
@@ -23,42 +25,48 @@ _REFLECTION_CALLS_PER_PROPOSAL = 2
 _IDENTITY_CALLS = 3
 
 
-def budget_for(proposals: int, examples: int, minibatch: int) -> int:
+def budget_for(proposals: int, examples: int, minibatch: int, at_once: int = 1) -> int:
     """Metric calls that reach `proposals` proposals even if each of them is accepted."""
-    return examples + proposals * (2 * minibatch + examples)
+    rounds = math.ceil(proposals / at_once)
+    return examples + rounds * at_once * (2 * minibatch + examples)
 
 
-def default_budget(examples: int, minibatch: int) -> int:
-    return max(DEFAULT_METRIC_CALLS, budget_for(DEFAULT_PROPOSALS, examples, minibatch))
+def default_budget(examples: int, minibatch: int, at_once: int = 1) -> int:
+    budget = budget_for(DEFAULT_PROPOSALS, examples, minibatch, at_once)
+    return max(DEFAULT_METRIC_CALLS, budget)
 
 
-def proposals_at_best(budget: int, examples: int, minibatch: int) -> int:
-    """None is accepted: each costs two minibatches, and room for one acceptance stays free."""
-    return max(0, (budget - 2 * examples) // (2 * minibatch))
+def proposals_at_best(budget: int, examples: int, minibatch: int, at_once: int = 1) -> int:
+    """None is accepted: each costs two minibatches, and room for accepting stays free."""
+    rounds = (budget - (1 + at_once) * examples) // (at_once * 2 * minibatch)
+    return max(0, rounds * at_once)
 
 
-def proposals_at_worst(budget: int, examples: int, minibatch: int) -> int:
-    return max(0, (budget - examples) // (2 * minibatch + examples))
+def proposals_at_worst(budget: int, examples: int, minibatch: int, at_once: int = 1) -> int:
+    rounds = (budget - examples) // (at_once * (2 * minibatch + examples))
+    return max(0, rounds * at_once)
 
 
-def next_proposal_fits(used: int, budget: int, examples: int, minibatch: int) -> bool:
-    """Whether one more proposal stays within the budget even if it is accepted."""
-    return used + 2 * minibatch + examples <= budget
+def next_proposal_fits(
+    used: int, budget: int, examples: int, minibatch: int, at_once: int = 1
+) -> bool:
+    """Whether `at_once` more proposals stay within the budget even if all are accepted."""
+    return used + at_once * (2 * minibatch + examples) <= budget
 
 
-def check_budget(budget: int, examples: int, minibatch: int) -> None:
+def check_budget(budget: int, examples: int, minibatch: int, at_once: int = 1) -> None:
     """Refuse a budget that cannot be relied on for two proposals: one lucky one looks like success.
 
     Raises BudgetError with the smallest budget that can.
     """
-    if proposals_at_worst(budget, examples, minibatch) >= MIN_PROPOSALS:
+    if proposals_at_worst(budget, examples, minibatch, at_once) >= MIN_PROPOSALS:
         return
-    minimum = budget_for(MIN_PROPOSALS, examples, minibatch)
+    minimum = budget_for(MIN_PROPOSALS, examples, minibatch, at_once)
     raise BudgetError(
         f"A budget of {budget} metric calls cannot reach two proposals on {examples} "
         f"conversations in minibatches of {minibatch}.",
         f"Give max_metric_calls={minimum} or more, fewer conversations (trace_ids), or leave it "
-        f"out to take {default_budget(examples, minibatch)}.",
+        f"out to take {default_budget(examples, minibatch, at_once)}.",
         minimum,
     )
 
@@ -71,10 +79,11 @@ def make_plan(
     budget: int,
     minibatch: int,
     reflection_model: str,
+    at_once: int = 1,
 ) -> Plan:
     """examples: all of the run's; the last `heldout` of them are kept for the final measure."""
     scored = len(examples) - heldout
-    at_best = proposals_at_best(budget, scored, minibatch)
+    at_best = proposals_at_best(budget, scored, minibatch, at_once)
     calls = budget + 2 * heldout
     builtin = reflection_model == BUILTIN_REFLECTION
     return Plan(
@@ -84,7 +93,7 @@ def make_plan(
         commented_examples=sum(bool(example.feedback) for example in examples),
         max_metric_calls=budget,
         proposals_at_best=at_best,
-        proposals_at_worst=proposals_at_worst(budget, scored, minibatch),
+        proposals_at_worst=proposals_at_worst(budget, scored, minibatch, at_once),
         task_calls_at_most=calls,
         reflection_calls_at_most=0
         if builtin

@@ -40,8 +40,10 @@ says that there is no improvement, say so.
 8. install_skill(run_id): only when the person agrees. Tell them what `visibility` says.
 
 Trainings and runs go on in a process of their own when this session ends; list_runs and \
-list_reward_models find them again. reflection_model "builtin/comments" needs no key and is a \
-baseline; a strong model writes better skills. The same is there in a shell: stash-skills --help."""
+list_reward_models find them again. cancel_run stops one and keeps what a run has scored; \
+resume_run carries on a failed or cancelled run. What was paid for is not paid again. \
+reflection_model "builtin/comments" needs no key and is a baseline; a strong model writes better \
+skills. The same is there in a shell: stash-skills --help."""
 
 
 class SkillServer(MCPServer[Any]):

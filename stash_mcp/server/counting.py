@@ -1,6 +1,7 @@
 """Numbers, times and sizes in plain words."""
 
-_UNITS = ("KB", "MB", "GB")
+_UNITS = {"KB": 1000, "MB": 1000**2}
+_GB = 1000**3
 
 
 def count(number: int, noun: str) -> str:
@@ -22,9 +23,8 @@ def size(bytes: int) -> str:
     """`812 bytes`, `1.5 MB`; a kilobyte is 1,000 bytes."""
     if bytes < 1000:
         return count(bytes, "byte")
-    amount = float(bytes)
-    for unit in _UNITS:
-        amount /= 1000
-        if amount < 999.95:
-            break
-    return f"{amount:,.1f} {unit}"
+    for unit, limit in _UNITS.items():
+        # From half of the last digit shown on it would round up to the next unit.
+        if bytes < 999.95 * limit:
+            return f"{bytes / limit:.1f} {unit}"
+    return f"{bytes / _GB:,.1f} GB"

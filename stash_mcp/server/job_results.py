@@ -1,4 +1,4 @@
-"""What the tools for trainings and runs return."""
+"""What the tool that follows a run or a training returns."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,158 +7,31 @@ from typing import Literal
 from pydantic import Field
 
 from stash_mcp.models import (
+    BUILTIN_REFLECTION,
     Event,
     Heldout,
     JobStatus,
-    Plan,
-    Progress,
     RewardModel,
     Run,
+    StopReason,
     TrainMetrics,
     Usage,
 )
 from stash_mcp.server.jobs import Job
+from stash_mcp.server.money import spent
 from stash_mcp.server.results import Result
-from stash_mcp.server.shortening import fit, next_offset, shorten
-from stash_mcp.server.wording import (
-    elapsed_seconds,
-    next_for_run,
-    next_for_training,
-    plan_in_words,
+from stash_mcp.server.shortening import (
+    MODEL_CHARACTERS,
+    REASON_CHARACTERS,
+    brief,
+    rounded,
+    shorten,
 )
+from stash_mcp.server.wording import elapsed_seconds, next_step, silent_seconds
 
 EVENTS_SHOWN = 12
 EVENT_CHARACTERS = 300
-REASON_CHARACTERS = 1000
 ERROR_CHARACTERS = 2000
-_MODEL_CHARACTERS = 200
-
-
-class TrainResult(Result):
-    reward_model_id: str
-    status: JobStatus
-    base_model: str
-    traces: int
-    pairs: int | None = None
-    next: str
-
-    @classmethod
-    def of(cls, model: RewardModel) -> "TrainResult":
-        return cls(
-            reward_model_id=model.id,
-            status=model.status,
-            base_model=shorten(model.base_model, _MODEL_CHARACTERS),
-            traces=model.trace_count,
-            pairs=model.num_pairs,
-            next=next_for_training(model),
-        )
-
-
-class ModelRow(Result):
-    reward_model_id: str
-    name: str
-    status: JobStatus
-    base_model: str
-    traces: int
-    pairs: int | None = None
-    heldout_accuracy: float | None = Field(
-        None, description="Share of held-out pairs ranked right; 0.5 is chance"
-    )
-    heldout_pairs: int | None = None
-    progress: str | None = None
-    reason: str | None = Field(None, description="Why it failed")
-    created_at: datetime
-
-    @classmethod
-    def of(cls, model: RewardModel) -> "ModelRow":
-        metrics = model.metrics
-        return cls(
-            reward_model_id=model.id,
-            name=shorten(model.name, _MODEL_CHARACTERS),
-            status=model.status,
-            base_model=shorten(model.base_model, _MODEL_CHARACTERS),
-            traces=model.trace_count,
-            pairs=model.num_pairs,
-            heldout_accuracy=None if metrics is None else _rounded(metrics.eval_accuracy),
-            heldout_pairs=None if metrics is None else metrics.eval_pairs,
-            progress=None if model.status.is_final else _progress(model.progress),
-            reason=_short(model.reason, REASON_CHARACTERS),
-            created_at=model.created_at,
-        )
-
-
-class ModelList(Result):
-    reward_models: tuple[ModelRow, ...]
-    total: int
-    next_offset: int | None = Field(None, description="offset of the next page, if there is one")
-
-    @classmethod
-    def of(cls, models: Sequence[RewardModel], limit: int, offset: int) -> "ModelList":
-        rows = fit(ModelRow.of(model) for model in models[offset : offset + limit])
-        following = next_offset(offset, len(rows), len(models))
-        return cls(reward_models=rows, total=len(models), next_offset=following)
-
-
-class StartResult(Result):
-    run_id: str
-    status: JobStatus
-    plan_in_words: tuple[str, ...]
-    plan: Plan
-    next: str
-
-    @classmethod
-    def of(cls, run: Run) -> "StartResult":
-        return cls(
-            run_id=run.id,
-            status=run.status,
-            plan_in_words=tuple(plan_in_words(run.plan, run.request.reflection_model)),
-            plan=run.plan,
-            next=next_for_run(run),
-        )
-
-
-class RunRow(Result):
-    run_id: str
-    status: JobStatus
-    skill_name: str | None = None
-    reward_model_id: str
-    task_model: str
-    reflection_model: str
-    seed_score: float | None = None
-    best_score: float | None = None
-    candidates: int
-    progress: str | None = None
-    reason: str | None = Field(None, description="Why it failed")
-    created_at: datetime
-
-    @classmethod
-    def of(cls, run: Run) -> "RunRow":
-        return cls(
-            run_id=run.id,
-            status=run.status,
-            skill_name=run.skill_name,
-            reward_model_id=run.request.reward_model_id,
-            task_model=shorten(run.request.task_model, _MODEL_CHARACTERS),
-            reflection_model=shorten(run.request.reflection_model, _MODEL_CHARACTERS),
-            seed_score=_rounded(run.seed_score),
-            best_score=_rounded(run.best_score),
-            candidates=run.progress.candidates,
-            progress=None if run.status.is_final else _progress(run.progress),
-            reason=_short(run.reason, REASON_CHARACTERS),
-            created_at=run.created_at,
-        )
-
-
-class RunList(Result):
-    runs: tuple[RunRow, ...]
-    total: int
-    next_offset: int | None = Field(None, description="offset of the next page, if there is one")
-
-    @classmethod
-    def of(cls, runs: Sequence[Run], limit: int, offset: int) -> "RunList":
-        rows = fit(RunRow.of(run) for run in runs[offset : offset + limit])
-        following = next_offset(offset, len(rows), len(runs))
-        return cls(runs=rows, total=len(runs), next_offset=following)
 
 
 class EventRow(Result):
@@ -167,7 +40,24 @@ class EventRow(Result):
     message: str
 
 
+class Spent(Result):
+    """Of one model. The cost is left out where the model's price is not known."""
+
+    calls: int
+    remembered: int = Field(description="Answers paid for before; not among calls")
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None = None
+    in_words: str
+
+    @classmethod
+    def of(cls, usage: Usage) -> "Spent":
+        return cls(**usage.model_dump(), in_words=spent(usage))
+
+
 class RunFacts(Result):
+    stop_reason: StopReason | None = Field(None, description="Why the search ended")
+    partial: bool = Field(description="Stopped early; the candidates are those until then")
     reward_model_id: str
     task_model: str
     reflection_model: str
@@ -184,16 +74,19 @@ class RunFacts(Result):
     heldout: Heldout | None = Field(
         None, description="Seed and best on conversations that the optimisation never saw"
     )
-    task_usage: Usage
-    reflection_usage: Usage
+    task_usage: Spent
+    reflection_usage: Spent | None = Field(None, description="Left out for builtin/comments")
 
     @classmethod
     def of(cls, run: Run) -> "RunFacts":
         request, progress = run.request, run.progress
+        reflects = request.reflection_model != BUILTIN_REFLECTION
         return cls(
+            stop_reason=run.stop_reason,
+            partial=run.partial,
             reward_model_id=request.reward_model_id,
-            task_model=shorten(request.task_model, _MODEL_CHARACTERS),
-            reflection_model=shorten(request.reflection_model, _MODEL_CHARACTERS),
+            task_model=shorten(request.task_model, MODEL_CHARACTERS),
+            reflection_model=shorten(request.reflection_model, MODEL_CHARACTERS),
             skill_name=run.skill_name,
             skill_description=run.skill_description,
             metric_calls=progress.metric_calls,
@@ -201,12 +94,12 @@ class RunFacts(Result):
             proposals=progress.proposals,
             refused_proposals=progress.refused_proposals,
             candidates=progress.candidates,
-            seed_score=_rounded(_known(run.seed_score, progress.seed_score)),
-            best_score=_rounded(_known(run.best_score, progress.best_score)),
+            seed_score=rounded(_known(run.seed_score, progress.seed_score)),
+            best_score=rounded(_known(run.best_score, progress.best_score)),
             best_candidate=run.best_candidate,
             heldout=run.heldout,
-            task_usage=progress.task_usage,
-            reflection_usage=progress.reflection_usage,
+            task_usage=Spent.of(progress.task_usage),
+            reflection_usage=Spent.of(progress.reflection_usage) if reflects else None,
         )
 
 
@@ -220,8 +113,8 @@ class TrainingFacts(Result):
     @classmethod
     def of(cls, model: RewardModel) -> "TrainingFacts":
         return cls(
-            name=shorten(model.name, _MODEL_CHARACTERS),
-            base_model=shorten(model.base_model, _MODEL_CHARACTERS),
+            name=shorten(model.name, MODEL_CHARACTERS),
+            base_model=shorten(model.base_model, MODEL_CHARACTERS),
             traces=model.trace_count,
             pairs=model.num_pairs,
             metrics=model.metrics,
@@ -242,6 +135,7 @@ class JobState(Result):
     total: int
     elapsed_seconds: int | None = None
     estimate_seconds: int | None = Field(None, description="Rough time left")
+    last_sign_of_life_seconds: int | None = Field(None, description="Ago, while it runs")
     run: RunFacts | None = None
     training: TrainingFacts | None = None
     events: tuple[EventRow, ...] = Field(description="Oldest first")
@@ -257,19 +151,20 @@ class JobState(Result):
             id=job.id,
             kind="training" if run is None else "run",
             status=job.status,
-            reason=_short(job.reason, REASON_CHARACTERS),
+            reason=brief(job.reason, REASON_CHARACTERS),
             verdict=None if run is None else run.verdict,
-            next=next_for_run(job) if isinstance(job, Run) else next_for_training(job),
+            next=next_step(job),
             phase=job.progress.phase,
             done=job.progress.done,
             total=job.progress.total,
             elapsed_seconds=elapsed_seconds(job, now),
             estimate_seconds=None if estimate is None else round(estimate),
+            last_sign_of_life_seconds=silent_seconds(job, now),
             run=None if run is None else RunFacts.of(run),
             training=None if training is None else TrainingFacts.of(training),
             events=tuple(_event(event) for event in events[-EVENTS_SHOWN:]),
             last_event=last_event,
-            error=_short(job.error, ERROR_CHARACTERS),
+            error=brief(job.error, ERROR_CHARACTERS),
         )
 
 
@@ -278,19 +173,5 @@ def _event(event: Event) -> EventRow:
     return EventRow(number=event.number, at=event.at, message=message)
 
 
-def _progress(progress: Progress) -> str:
-    return (
-        f"{progress.phase} {progress.done}/{progress.total}" if progress.total else progress.phase
-    )
-
-
 def _known(final: float | None, so_far: float | None) -> float | None:
     return so_far if final is None else final
-
-
-def _rounded(score: float | None) -> float | None:
-    return None if score is None else round(score, 4)
-
-
-def _short(text: str | None, limit: int) -> str | None:
-    return None if text is None else shorten(text, limit)

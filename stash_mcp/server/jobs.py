@@ -1,6 +1,6 @@
 """Runs and trainings, which share ids and a queue: found, placed and stopped in the same way."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stash_mcp.backends.base import Backend
@@ -8,6 +8,12 @@ from stash_mcp.errors import NotFoundError
 from stash_mcp.models import JobStatus, RewardModel, Run
 
 Job = Run | RewardModel
+
+_ENDINGS = {
+    JobStatus.SUCCEEDED: "succeeded",
+    JobStatus.FAILED: "failed",
+    JobStatus.CANCELLED: "been cancelled before",
+}
 
 
 def find_job(backend: Backend, job_id: str) -> Job:
@@ -26,12 +32,12 @@ def find_job(backend: Backend, job_id: str) -> Job:
         ) from error
 
 
-def queue_places(models: Iterable[RewardModel], runs: Iterable[Run]) -> dict[str, int]:
-    """The place of each waiting job, by its id, from 1: the worker takes the oldest of both kinds."""
-    waiting: list[Job] = [*models, *runs]
-    # Both lists are newest first; of two jobs of one moment the later one in its list is older.
-    waiting.reverse()
-    waiting = [job for job in waiting if job.status is JobStatus.QUEUED]
+def queue_places(models: Sequence[RewardModel], runs: Sequence[Run]) -> dict[str, int]:
+    """The place from 1 of each job that waits, by its id. Both lists are newest first; the worker
+    takes the oldest of both kinds.
+    """
+    oldest_first: list[Job] = [*reversed(models), *reversed(runs)]
+    waiting = [job for job in oldest_first if job.status is JobStatus.QUEUED]
     waiting.sort(key=lambda job: job.created_at)
     return {job.id: place for place, job in enumerate(waiting, start=1)}
 
@@ -45,21 +51,15 @@ class Stopped:
 
     @property
     def in_words(self) -> str:
+        job = self.job
         if self.was_over:
-            return f"There was nothing to cancel: {self.job.id} had {_ENDINGS[self.job.status]}."
-        if isinstance(self.job, Run) and self.job.partial:
+            return f"There was nothing to cancel: {job.id} had {_ENDINGS[job.status]}."
+        if isinstance(job, Run) and job.partial:
             return (
-                f"Cancelled {self.job.id}. Candidate {self.job.best_candidate}, the best so far, "
-                "stays usable as a partial result."
+                f"Cancelled {job.id}. Candidate {job.best_candidate}, the best so far, stays "
+                "usable as a partial result."
             )
-        return f"Cancelled {self.job.id}."
-
-
-_ENDINGS = {
-    JobStatus.SUCCEEDED: "succeeded",
-    JobStatus.FAILED: "failed",
-    JobStatus.CANCELLED: "been cancelled before",
-}
+        return f"Cancelled {job.id}."
 
 
 def stop(backend: Backend, job_id: str) -> Stopped:

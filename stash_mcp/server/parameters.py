@@ -18,12 +18,16 @@ Limit = Annotated[int, Field(ge=1, le=100, description="How many rows at most")]
 Offset = Annotated[int, Field(ge=0, description="How many rows to skip: next_offset of a page")]
 TraceId = Annotated[str, Field(min_length=1, description="As in list_traces")]
 RunId = Annotated[str, Field(min_length=1, description="As in list_runs")]
+JobId = Annotated[
+    str, Field(min_length=1, description="Id of a run, or of a reward model in training")
+]
 TraceIds = Annotated[
     tuple[str, ...],
     Field(max_length=1000, description='Ids, or patterns such as "support-*"; default: all of'),
 ]
 AtLeast0 = Annotated[int, Field(ge=0)]
 AtLeast1 = Annotated[int, Field(ge=1)]
+Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 def make_tool(

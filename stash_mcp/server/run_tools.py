@@ -1,4 +1,4 @@
-"""Tools for runs: starting one, following it, listing them."""
+"""Tools for runs: starting one, following it, stopping it, carrying it on, listing them."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -10,16 +10,21 @@ from pydantic import Field
 
 from stash_mcp.backends.base import RunOrder
 from stash_mcp.models import BUILTIN_REFLECTION
-from stash_mcp.server.job_results import JobState, RunList, StartResult
+from stash_mcp.server.job_results import JobState
+from stash_mcp.server.jobs import queue_places, stop
 from stash_mcp.server.opening import LazyBackend
 from stash_mcp.server.parameters import (
+    Above0,
     AtLeast1,
+    JobId,
     Limit,
     Offset,
+    RunId,
     TraceIds,
     given,
     make_tool,
 )
+from stash_mcp.server.run_results import JobChange, RunList, StartResult
 from stash_mcp.server.waiting import Until, Watch, wait_for_news
 
 MAX_WAIT_SECONDS = 50
@@ -37,6 +42,8 @@ class RunTools:
         return [
             make_tool(self.start_gepa_run, "Start a GEPA run", calls_models=True),
             make_tool(self.get_run, "Follow a run or a training", reads_only=True),
+            make_tool(self.cancel_run, "Stop a run or a training", idempotent=True),
+            make_tool(self.resume_run, "Carry on a run", calls_models=True),
             make_tool(self.list_runs, "List runs", reads_only=True),
         ]
 
@@ -82,20 +89,37 @@ class RunTools:
         trace_ids: TraceIds = (),
         seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0,
         minibatch_size: Annotated[int, Field(ge=1, le=100)] = 3,
+        proposals_at_once: Annotated[
+            int, Field(ge=1, le=16, description="More than 1: in parallel, so faster")
+        ] = 1,
         max_concurrency: Annotated[
             int, Field(ge=1, le=256, description="Calls of the task model at once")
         ] = 8,
         heldout: Annotated[
             bool, Field(description="Keep a part of the conversations for an honest final score")
         ] = True,
+        max_cost_usd: Annotated[
+            Above0 | None, Field(description="Stop there; models of unknown price are refused")
+        ] = None,
+        max_seconds: Annotated[Above0 | None, Field(description="Of work; stop there")] = None,
+        no_improvement_for: Annotated[
+            AtLeast1 | None,
+            Field(description="Stop after so many proposals in a row without a new best"),
+        ] = None,
+        fresh: Annotated[
+            bool, Field(description="Take no answer that another run paid for")
+        ] = False,
+        new: Annotated[bool, Field(description="Start even if an equal run is there")] = False,
     ) -> StartResult:
         """Use this when a reward model has succeeded, to evolve a skill with GEPA from the
         reviewers' comments.
 
         Returns the run's id and its plan (conversations, proposals, calls) within a second; the
         run goes on in a process of its own. Show the plan to the person: it is what the run will
-        spend. Then wait with get_run. Keys of the models come from the environment of this
-        server. By default the run replays the reward model's own conversations.
+        spend. Then wait with get_run. An equal run that is queued, running or has succeeded is
+        returned instead (existing: true); answers that an earlier run paid for cost nothing.
+        Keys of the models come from the environment of this server. By default the run replays
+        the reward model's own conversations.
         """
         order = RunOrder(
             reward_model_id=reward_model_id,
@@ -109,16 +133,20 @@ class RunTools:
             trace_ids=trace_ids or None,
             seed=seed,
             minibatch_size=minibatch_size,
+            proposals_at_once=proposals_at_once,
             max_concurrency=max_concurrency,
             heldout=heldout,
+            max_cost_usd=max_cost_usd,
+            max_seconds=max_seconds,
+            no_improvement_for=no_improvement_for,
+            fresh=fresh,
+            new=new,
         )
-        return StartResult.of(self._backend().start_run(order).run)
+        return StartResult.of(self._backend().start_run(order))
 
     async def get_run(
         self,
-        run_id: Annotated[
-            str, Field(min_length=1, description="Id of a run, or of a reward model in training")
-        ],
+        run_id: JobId,
         context: Context[Any, Any],
         wait_seconds: Annotated[
             int, Field(ge=0, le=MAX_WAIT_SECONDS, description="How long to wait for news at most")
@@ -149,6 +177,24 @@ class RunTools:
         )
         return JobState.of(sight.job, sight.events, sight.last_event, self._clock())
 
+    def cancel_run(self, run_id: JobId) -> JobChange:
+        """Use this when the person wants a run or a training stopped, queued or running.
+
+        It stops within 2 seconds. The candidates that a run has scored stay usable as a partial
+        result, for list_candidates and install_skill; resume_run carries it on.
+        """
+        return JobChange.stopped(stop(self._backend(), run_id))
+
+    def resume_run(self, run_id: RunId) -> JobChange:
+        """Use this to carry on a failed run once the cause is mended, or a cancelled one.
+
+        Nothing that was paid for is paid again. Then wait with get_run. A run whose process died
+        is carried on by itself; a failed training is started again with train_reward_model.
+        """
+        return JobChange.resumed(self._backend().resume_run(run_id))
+
     def list_runs(self, limit: Limit = 20, offset: Offset = 0) -> RunList:
         """Use this to find a run by what it made, its scores and its state; newest first."""
-        return RunList.of(self._backend().list_runs(), limit, offset)
+        backend = self._backend()
+        runs = backend.list_runs()
+        return RunList.of(runs, queue_places(backend.list_reward_models(), runs), limit, offset)

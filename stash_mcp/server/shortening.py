@@ -10,6 +10,9 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 PAGE_BYTES = 24_000
+MODEL_CHARACTERS = 200
+"""Of a model's name, which is often a path."""
+REASON_CHARACTERS = 1000
 
 Row = TypeVar("Row", bound=BaseModel)
 
@@ -51,3 +54,11 @@ def one_line(text: str, limit: int) -> str:
     """The first non-blank line, cut at `limit` characters."""
     line = next((line.strip() for line in text.split("\n") if line.strip()), "")
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def brief(text: str | None, limit: int) -> str | None:
+    return None if text is None else shorten(text, limit)
+
+
+def rounded(score: float | None) -> float | None:
+    return None if score is None else round(score, 4)

@@ -7,9 +7,10 @@ from pydantic import Field
 
 from stash_mcp.backends.base import InstallOutcome
 from stash_mcp.errors import NotFoundError
-from stash_mcp.models import Candidate
+from stash_mcp.models import Candidate, Run
 from stash_mcp.server.results import Result
 from stash_mcp.server.shortening import characters_within, fit, next_offset, one_line, shorten
+from stash_mcp.server.wording import PARTIAL
 
 SKILL_BYTES = 22_000
 DIFF_BYTES = 9_000
@@ -49,6 +50,7 @@ class CandidateText(Result):
 
 class CandidateList(Result):
     run_id: str
+    partial: bool = Field(description="The run was stopped early; these are those until then")
     candidates: tuple[CandidateRow, ...] = Field(description="Best score first")
     total: int
     next_offset: int | None = Field(None, description="offset of the next page, if there is one")
@@ -57,30 +59,42 @@ class CandidateList(Result):
 
     @classmethod
     def page(
-        cls, run_id: str, candidates: Sequence[Candidate], limit: int, offset: int
+        cls, run: Run, candidates: Sequence[Candidate], limit: int, offset: int
     ) -> "CandidateList":
         chosen = best_first(candidates)[offset : offset + limit]
         rows = fit(CandidateRow.of(candidate, candidates[0]) for candidate in chosen)
         return cls(
-            run_id=run_id,
+            run_id=run.id,
+            partial=run.partial,
             candidates=rows,
             total=len(candidates),
             next_offset=next_offset(offset, len(rows), len(candidates)),
-            next="Read one in full with list_candidates(run_id, candidate=N)."
+            next=_marked(run, "Read one in full with list_candidates(run_id, candidate=N).")
             if candidates
-            else "None is scored yet: wait with get_run(run_id, wait_seconds=50).",
+            else _without_candidates(run),
         )
 
     @classmethod
-    def one(cls, run_id: str, candidates: Sequence[Candidate], number: int) -> "CandidateList":
-        candidate = find(candidates, run_id, number)
+    def one(cls, run: Run, candidates: Sequence[Candidate], number: int) -> "CandidateList":
+        candidate = find(candidates, run.id, number)
         return cls(
-            run_id=run_id,
+            run_id=run.id,
+            partial=run.partial,
             candidates=(CandidateRow.of(candidate, candidates[0]),),
             total=len(candidates),
             text=CandidateText.of(candidate, candidates[0]),
-            next="If the person agrees, install_skill(run_id, candidate=N).",
+            next=_marked(run, "If the person agrees, install_skill(run_id, candidate=N)."),
         )
+
+
+def _marked(run: Run, advice: str) -> str:
+    return f"{PARTIAL} {advice}" if run.partial else advice
+
+
+def _without_candidates(run: Run) -> str:
+    if run.status.is_final:
+        return "None was scored before the run ended; get_run has the reason."
+    return "None is scored yet: wait with get_run(run_id, wait_seconds=50)."
 
 
 class InstallResult(Result):
@@ -90,15 +104,19 @@ class InstallResult(Result):
     scope: str
     run_id: str
     candidate: int
+    partial: bool = Field(description="From a run that was stopped early")
+    warning: str | None = Field(None, description="Tell the person")
     sha256: str
     backup: str | None = Field(None, description="Where the replaced file was kept")
     visibility: str = Field(description="Whether the running agent sees it; tell the person")
 
     @classmethod
-    def of(cls, outcome: InstallOutcome) -> "InstallResult":
+    def of(cls, outcome: InstallOutcome, run: Run) -> "InstallResult":
         return cls(
             **outcome.installation.model_dump(exclude={"agent", "installed_at"}),
             action=outcome.action,
+            partial=run.partial,
+            warning=PARTIAL if run.partial else None,
             backup=outcome.backup,
             visibility=outcome.visibility,
         )

@@ -44,12 +44,13 @@ class SkillTools:
 
         Best score first, with the gain over the seed (candidate 0). These scores are of the
         conversations that were optimised on; get_run has the held-out ones. Works while the run
-        goes on. With candidate=N: the whole SKILL.md of that one.
+        goes on, and after it was cancelled (partial: true). With candidate=N: the whole SKILL.md.
         """
-        candidates = self._backend().list_candidates(run_id)
+        backend = self._backend()
+        run, candidates = backend.get_run(run_id), backend.list_candidates(run_id)
         if candidate is not None:
-            return CandidateList.one(run_id, candidates, candidate)
-        return CandidateList.page(run_id, candidates, limit, offset)
+            return CandidateList.one(run, candidates, candidate)
+        return CandidateList.page(run, candidates, limit, offset)
 
     def install_skill(
         self,
@@ -74,4 +75,6 @@ class SkillTools:
         then shows the difference. Set force only if the person says so.
         """
         order = InstallOrder(run_id=run_id, candidate=candidate, scope=scope, force=force)
-        return InstallResult.of(self._backend().install_skill(order))
+        backend = self._backend()
+        run = backend.get_run(run_id)
+        return InstallResult.of(backend.install_skill(order), run)

@@ -7,9 +7,10 @@ from pydantic import Field
 
 from stash_mcp.backends.base import TrainOrder
 from stash_mcp.models import DEFAULT_BASE_MODEL, DEFAULT_MAX_PAIRS
-from stash_mcp.server.job_results import ModelList, TrainResult
+from stash_mcp.server.jobs import queue_places
 from stash_mcp.server.opening import LazyBackend
 from stash_mcp.server.parameters import Limit, Offset, TraceIds, given, make_tool
+from stash_mcp.server.training_results import ModelList, TrainResult
 
 
 class TrainingTools:
@@ -57,4 +58,6 @@ class TrainingTools:
         """Use this to find a trained reward model for start_gepa_run, or to compare them: newest
         first, with how many held-out pairs each ranks right.
         """
-        return ModelList.of(self._backend().list_reward_models(), limit, offset)
+        backend = self._backend()
+        models = backend.list_reward_models()
+        return ModelList.of(models, queue_places(models, backend.list_runs()), limit, offset)

@@ -1,8 +1,9 @@
 """Plans and states in plain words, for the tools and the command alike.
 
-`next_for_run` and `next_for_training` name the tools and are for them alone.
+`next_step` and those below it name the tools and are for them alone.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from stash_mcp.models import BUILTIN_REFLECTION, JobStatus, Plan, RewardModel, Run, StopReason
@@ -56,8 +57,12 @@ def _calls(plan: Plan, reflection_model: str) -> str:
     return f"{task} and {plan.reflection_calls_at_most} of the reflection model."
 
 
+def next_step(job: Job) -> str:
+    """What whoever looks at this job does next."""
+    return next_for_run(job) if isinstance(job, Run) else next_for_training(job)
+
+
 def next_for_run(run: Run) -> str:
-    """What whoever looks at this run does next, in the names of the tools."""
     match run.status:
         case JobStatus.QUEUED | JobStatus.RUNNING:
             return (
@@ -121,3 +126,13 @@ def stop_in_words(reason: StopReason) -> str:
 
 def place_in_words(place: int) -> str:
     return f"place {place} in the queue"
+
+
+def where_it_stands(job: Job, places: Mapping[str, int]) -> str | None:
+    """Of a job that is not over: its place in the queue, or its phase."""
+    if job.status.is_final:
+        return None
+    if job.id in places:
+        return place_in_words(places[job.id])
+    now = job.progress
+    return f"{now.phase} {now.done}/{now.total}" if now.total else now.phase

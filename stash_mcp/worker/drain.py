@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel
 
-from stash_mcp.errors import RunError, StashSkillsError
+from stash_mcp.errors import RunError, StashSkillsError, StorageError
 from stash_mcp.models import Job, JobKind
 from stash_mcp.redaction import redact
 from stash_mcp.runs.folder import JobFolder
@@ -45,27 +45,44 @@ def drain(settings: Settings, monotonic: Callable[[], float] = time.monotonic) -
 
 
 def _do(job: Job, settings: Settings, store: JobStore, monotonic: Callable[[], float]) -> None:
-    folder = _folder(job, settings)
-    private_dir(folder.path)
-    secrets = secret_values()
-    with job_log(folder.log_path, secrets):
-        LOG.info("%s %s, attempt %d", job.kind, job.id, job.attempts)
-        try:
-            with watched(store, job.id, lambda: spawn_worker(settings)):
-                result = _result(job, settings, store, monotonic)
-            write_json(folder.result_path, result)
-        except StashSkillsError as error:
-            reason = redact(str(error), secrets)
-            LOG.error("%s", reason)
-        except Exception as error:  # noqa: BLE001 - the worker's top handler: the job fails, the queue goes on
-            reason = redact(f"Unexpected: {type(error).__name__}: {error}", secrets)
-            LOG.exception("%s", reason)
-            LOG.error("%s", reason)
-        else:
-            LOG.info("done")
-            store.succeed(job.id, json.dumps(result))
-            return
-    store.fail(job.id, reason, folder.end_of_log())
+    folder, secrets = _folder(job, settings), secret_values()
+    try:
+        private_dir(folder.path)
+        with job_log(folder.log_path, secrets):
+            outcome = _outcome(job, folder, settings, store, monotonic)
+    except StorageError as error:
+        # The job has no log. Were this left to end the worker, the next one would come to it again.
+        store.fail(job.id, str(error), str(error))
+        return
+    if isinstance(outcome, str):
+        store.fail(job.id, outcome, folder.end_of_log())
+    else:
+        store.succeed(job.id, json.dumps(outcome))
+
+
+def _outcome(
+    job: Job,
+    folder: JobFolder,
+    settings: Settings,
+    store: JobStore,
+    monotonic: Callable[[], float],
+) -> dict[str, object] | str:
+    """The job's result, which is then in its folder; or the reason why it failed, logged last."""
+    LOG.info("%s %s, attempt %d", job.kind, job.id, job.attempts)
+    try:
+        with watched(store, job.id, lambda: spawn_worker(settings)):
+            result = _result(job, settings, store, monotonic)
+        write_json(folder.result_path, result)
+    except StashSkillsError as error:
+        reason = redact(str(error), secret_values())
+    except Exception as error:  # noqa: BLE001 - the worker's top handler: the job fails, the queue goes on
+        reason = redact(f"Unexpected: {type(error).__name__}: {error}", secret_values())
+        LOG.exception("%s", reason)
+    else:
+        LOG.info("done")
+        return result
+    LOG.error("%s", reason)
+    return reason
 
 
 def _folder(job: Job, settings: Settings) -> JobFolder:

@@ -2,7 +2,9 @@
 
 import contextlib
 import logging
+import os
 from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -22,14 +24,26 @@ class _RedactingFormatter(logging.Formatter):
         return redact(super().format(record), self._secrets)
 
 
+class _PrivateFileHandler(RotatingFileHandler):
+    """Every file that it makes is readable by this user alone, from its first moment."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(
+            self.baseFilename,
+            "a",
+            encoding=self.encoding,
+            errors=self.errors,
+            opener=lambda path, flags: os.open(path, flags, PRIVATE_FILE_MODE),
+        )
+
+
 @contextlib.contextmanager
 def job_log(path: Path, secrets: Sequence[str]) -> Iterator[None]:
     """Send this process's log records to `path` for the block; one older part is kept beside."""
     with os_errors("open", path):
-        handler = RotatingFileHandler(
+        handler = _PrivateFileHandler(
             path, maxBytes=MAX_BYTES, backupCount=1, encoding="utf-8", errors="replace"
         )
-        path.chmod(PRIVATE_FILE_MODE)
     handler.setFormatter(_RedactingFormatter(secrets))
     root = logging.getLogger()
     root.addHandler(handler)

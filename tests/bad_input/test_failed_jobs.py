@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
 from support.doors import Doors, assert_says, content, is_sound
 from support.model_server import ModelServer, Reply, Request, free_port, model_server, says
@@ -34,12 +35,17 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory, base: Path) -> Path:
     return tiny_checkpoint(tmp_path_factory.mktemp("trained") / "model", base)
 
 
-@pytest.fixture(autouse=True)
-def _little_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    hasty = functools.partial(llm.RetryPolicy, attempts=2, base_seconds=0.01)
-    monkeypatch.setattr(llm, "RetryPolicy", hasty)
+@pytest.fixture(autouse=True, scope="module")
+def _swept() -> Iterator[None]:
+    """What is left behind is gone before tests begin that do not ignore it."""
     yield
     gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    hasty = functools.partial(llm.RetryPolicy, attempts=2, base_seconds=0.01)
+    monkeypatch.setattr(llm, "RetryPolicy", hasty)
 
 
 def nonsense(request: Request) -> Reply:
@@ -171,7 +177,7 @@ async def test_a_run_that_cannot_work_tells_the_tool_its_reason(
         "start_gepa_run", reward_model_id="rm-1", **case.given(places)
     )
     assert not is_error, text
-    work(furnished.stage)
+    await anyio.to_thread.run_sync(work, furnished.stage)
     is_error, text = await furnished.call("get_run", run_id="run-2")
     state = json.loads(text)
     assert (is_error, state["status"]) == (False, "failed")
@@ -257,7 +263,7 @@ async def test_a_training_that_cannot_work_tells_the_tool_its_reason(
     change(base)
     is_error, text = await doors.call("train_reward_model", base_model=str(base))
     assert not is_error, text
-    work(stage)
+    await anyio.to_thread.run_sync(work, stage)
     _, text = await doors.call("get_run", run_id="rm-1")
     state = json.loads(text)
     assert state["status"] == "failed"

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 COMMANDS = [
     *("import", "annotate", "flag", "traces", "trace", "export", "train", "models"),
     *("import-model", "export-model", "run", "status", "runs", "candidates", "install"),
-    *("serve", "version"),
+    *("cancel", "resume", "logs", "cache", "prune", "disk", "serve", "version"),
 ]
 
 
@@ -47,6 +47,14 @@ def test_each_command_explains_itself(command, name: str) -> None:
         ("run",),
         ("candidates",),
         ("install", "r", "--scope", "everywhere"),
+        ("run", "--task-model", "m", "--max-cost-usd", "0"),
+        ("run", "--task-model", "m", "--max-seconds", "nan"),
+        ("run", "--task-model", "m", "--max-seconds", "inf"),
+        ("run", "--task-model", "m", "--no-improvement-for", "0"),
+        ("prune", "--older-than-days", "-1"),
+        ("cancel",),
+        ("resume",),
+        ("logs",),
     ],
 )
 def test_wrong_use_is_exit_code_2_with_nothing_on_standard_output(command, arguments) -> None:

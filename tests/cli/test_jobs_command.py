@@ -1,5 +1,6 @@
 import io
 import json
+from datetime import timedelta
 
 import pytest
 from rich.console import Console
@@ -92,22 +93,6 @@ def test_a_failed_run_gives_its_reason_and_exit_code_1(
     assert (run["status"], run["reason"]) == ("failed", "The task model refused the key.")
 
 
-def test_ctrl_c_leaves_the_run_to_itself_and_says_how_to_look_again(
-    command, stage: Stage, session: Session
-) -> None:
-    stage.conversations()
-    stage.trained()
-
-    def interrupt(_stage: Stage) -> None:
-        raise KeyboardInterrupt
-
-    Worker(stage, session, Stage.begin, interrupt)
-    said = command("run", "--task-model", "openai/small")
-    [run] = stage.backend.list_runs()
-    assert (said.code, run.status) == (130, "running")
-    assert f"stash-skills status {run.id} --follow" in said.err
-
-
 def test_run_passes_every_option_on(command, stage: Stage) -> None:
     stage.conversations()
     model = stage.trained()
@@ -117,7 +102,16 @@ def test_run_passes_every_option_on(command, stage: Stage) -> None:
         *("--reflection-api-base", "http://127.0.0.1:2/v1", "--max-metric-calls", "200"),
         *("--skill-name", "polite-support", "--skill-description", "Use it to answer."),
         *("--trace", "c-0*", "--trace", "c-10", "--seed", "7", "--no-heldout"),
-        *("--max-concurrency", "2", "--minibatch-size", "2"),
+        *("--max-concurrency", "2", "--minibatch-size", "2", "--max-cost-usd", "0.5"),
+        *(
+            "--proposals-at-once",
+            "3",
+            "--max-seconds",
+            "90",
+            "--no-improvement-for",
+            "4",
+            "--fresh",
+        ),
     )
     assert said.code == 0, said.err
     run = json.loads(said.out)
@@ -132,10 +126,47 @@ def test_run_passes_every_option_on(command, stage: Stage) -> None:
         "skill_description": "Use it to answer.",
         "seed": 7,
         "minibatch_size": 2,
+        "proposals_at_once": 3,
         "max_concurrency": 2,
         "heldout": 0,
+        "max_cost_usd": 0.5,
+        "max_seconds": 90,
+        "no_improvement_for": 4,
+        "fresh": True,
     }
+    assert run["existing"] is False
     assert run["plan"]["examples"] == 11
+
+
+def test_an_equal_run_is_shown_and_not_started_again_unless_wanted(
+    command, stage: Stage, session: Session
+) -> None:
+    stage.conversations()
+    stage.trained()
+    started = ("run", "--task-model", "openai/small", "--no-wait", "--json")
+    first = json.loads(command(*started).out)
+    waiting = json.loads(command(*started).out)
+    assert (waiting["id"], waiting["existing"], first["existing"]) == (first["id"], True, False)
+    stage.begin()
+    succeed_run(stage)
+    done = command("run", "--task-model", "openai/small")
+    assert done.code == 0
+    assert "An equal run is there already; --new starts another." in done.err
+    assert "The skill helped; how far is uncertain." in done.out
+    another = json.loads(command(*started, "--new").out)
+    assert (another["existing"], another["status"]) == (False, "queued")
+    assert another["id"] != first["id"]
+
+
+def test_the_plan_gives_the_expected_cost_or_says_that_no_price_is_known(
+    command, stage: Stage
+) -> None:
+    stage.conversations()
+    stage.trained()
+    priced = command("run", "--no-wait", "--task-model", "openai/gpt-4o-mini")
+    assert "- Expected cost if every call is made: about $0.0" in priced.err
+    unpriced = command("run", "--no-wait", "--task-model", "openai/small")
+    assert "- Expected cost: price not known." in unpriced.err
 
 
 def test_run_without_a_trained_model_says_to_train(command, stage: Stage) -> None:
@@ -187,6 +218,41 @@ def test_status_of_a_running_job_shows_phase_and_estimate(command, stage: Stage)
     said = command("status").out
     assert "running after 0 s - scoring 3/6, 9/120 calls" in said
     assert "best 0.500 (seed 0.400), about 2 min 10 s left" in said
+
+
+def test_status_of_a_run_tells_spend_life_and_why_it_ended(command, stage: Stage) -> None:
+    run = stage.running(*SCORED)
+    priced = {"calls": 2, "remembered": 1, "prompt_tokens": 1000, "cost_usd": 0.0123}
+    stage.report(run.id, task_usage=priced)
+    stage.now += timedelta(seconds=7)
+    running = command("status", run.id).out
+    assert "openai/small: 2 calls, 1,000 tokens in, 0 out, $0.0123; 1 answer paid for" in running
+    assert "Last sign of life of its worker: 7 s ago." in running
+    stage.report(run.id, task_usage={"calls": 3})
+    stage.store.succeed(run.id, json.dumps({**result(SCORED), "stop_reason": "time"}))
+    over = command("status", run.id).out
+    assert "openai/small: 3 calls, 0 tokens in, 0 out, price not known" in over
+    assert "It ended because max_seconds of work were reached." in over
+    assert "Last sign of life" not in over
+    assert "builtin/comments:" not in over
+
+
+def test_trainings_and_runs_that_wait_have_places_in_one_queue(command, stage: Stage) -> None:
+    run = stage.running()
+    queued = [stage.train().id]
+    for _ in range(2):
+        stage.now += timedelta(seconds=1)
+        queued.append(stage.start(run.request.reward_model_id).id)
+    rows = json.loads(command("runs", "--json").out)
+    assert [(row["id"], row["queue_place"]) for row in rows] == [
+        (queued[2], 3),
+        (queued[1], 2),
+        (run.id, None),
+    ]
+    assert json.loads(command("models", "--json").out)[0]["queue_place"] == 1
+    assert "queued, place 2 in the queue" in command("runs").out
+    assert "queued, place 1 in the queue" in command("models").out
+    assert "queued - place 3 in the queue" in command("status").out
 
 
 def test_the_lists_are_newest_first(command, stage: Stage) -> None:

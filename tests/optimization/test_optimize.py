@@ -1,5 +1,6 @@
 import json
 import re
+import threading
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -259,6 +260,40 @@ def test_a_run_without_gain_says_so() -> None:
     assert result.verdict.startswith("No improvement")
 
 
+@pytest.mark.parametrize("at_once", [2, 4])
+def test_several_proposals_at_once_keep_the_budget_and_go_out_together(at_once: int) -> None:
+    reflecting: list[int] = []
+    gate = threading.Barrier(at_once, timeout=20)
+
+    def script(request: Request) -> Reply:
+        reflecting.append(1)
+        # All proposals of a round are under way before the first is answered.
+        gate.wait()
+        body = request["messages"][0]["content"].partition(START)[2].partition(END)[0]
+        return says(f"{START}\n{body.strip()}\nSay the order number, {len(reflecting)}.\n{END}")
+
+    budget = default_budget(len(EXAMPLES), 3, at_once)
+    request = request_for(
+        reflection_model="openai/reflection", proposals_at_once=at_once, max_metric_calls=budget
+    )
+    result, monitor, _ = optimise(named(script), request)
+    assert monitor.metric_calls <= budget
+    assert monitor.proposals % at_once == 0
+    assert monitor.proposals >= 6
+    assert result.best_score > result.seed_score
+
+
+def test_an_error_in_one_of_several_proposals_fails_the_run() -> None:
+    turns = iter(range(100))
+
+    def script(request: Request) -> Reply:
+        return fails(401, "no") if next(turns) == 1 else says(f"{START}\nBetter.\n{END}")
+
+    request = request_for(reflection_model="openai/reflection", proposals_at_once=3)
+    with pytest.raises(ModelAuthError):
+        optimise(named(script), request)
+
+
 def test_a_cap_reached_in_the_middle_keeps_what_was_found_and_says_why() -> None:
     ticks = iter(range(1000))
     request = request_for(max_seconds=5)
@@ -311,8 +346,6 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 
 def test_a_batch_goes_out_at_once() -> None:
-    import threading
-
     gate = threading.Barrier(6, timeout=20)
     first = iter(range(6))
 

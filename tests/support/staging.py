@@ -91,6 +91,15 @@ class Stage:
         )
         return self.backend.start_run(order).run
 
+    def running(self, *scored: tuple[str, float]) -> Run:
+        """A run under way that has scored these candidates, on a model trained for it."""
+        if not self.backend.list_traces(limit=1, offset=0).total:
+            self.conversations()
+        run = self.start(self.trained().id)
+        self.begin()
+        self.score(run.id, *scored)
+        return self.backend.get_run(run.id)
+
     def report(self, job_id: str, **progress: object) -> None:
         self.store.report(job_id, Progress.model_validate(progress))
 
@@ -102,15 +111,27 @@ class Stage:
             self.store.put_candidate(run_id, candidate)
 
     def finished(self, *scored: tuple[str, float]) -> Run:
-        """A run that has succeeded with these candidates, on a model trained for it."""
-        if not self.backend.list_traces(limit=1, offset=0).total:
-            self.conversations()
-        run = self.start(self.trained().id)
-        self.begin()
-        self.score(run.id, *scored)
+        """A run that has succeeded with these candidates."""
+        run = self.running(*scored)
         self.now += timedelta(seconds=90)
         self.store.succeed(run.id, json.dumps(result(scored)))
         return self.backend.get_run(run.id)
+
+    def cancelled(self, *scored: tuple[str, float]) -> Run:
+        """A run that was cancelled when it had scored these candidates."""
+        run = self.running(*scored)
+        self.backend.cancel(run.id)
+        return self.backend.get_run(run.id)
+
+    def failed(self, *scored: tuple[str, float]) -> Run:
+        run = self.running(*scored)
+        self.store.fail(run.id, reason="The task model refused the key.", error="...\nlog")
+        return self.backend.get_run(run.id)
+
+    def write_log(self, job_id: str, text: str) -> None:
+        """Add to the log of a run's worker."""
+        with JobFolder(self.settings.runs_dir / job_id).log_path.open("a", encoding="utf-8") as log:
+            log.write(text)
 
 
 METRICS = {

@@ -13,17 +13,21 @@ from stash_mcp.reward.quiet import silence_libraries
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 
-def save_tiny_base(folder: Path, words: str, positions: int = 64) -> Path:
-    """A BERT of one layer that knows these words, untrained; returns `folder`."""
+def save_tiny_base(
+    folder: Path, words: str, positions: int = 64, hidden: int = 16, layers: int = 1
+) -> Path:
+    """A BERT that knows these words, untrained; of one layer unless a slower one is wanted.
+    Returns `folder`.
+    """
     silence_libraries()
     set_seed(1)
     vocabulary = list(dict.fromkeys([*SPECIAL, *words.split(), ":", "."]))
     config = BertConfig(
         vocab_size=len(vocabulary),
-        hidden_size=16,
-        num_hidden_layers=1,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
         num_attention_heads=2,
-        intermediate_size=32,
+        intermediate_size=2 * hidden,
         max_position_embeddings=positions,
     )
     BertModel(config).save_pretrained(str(folder))

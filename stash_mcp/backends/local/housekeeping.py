@@ -1,5 +1,6 @@
 """What is kept, how much room it takes, and taking away what is old."""
 
+import codecs
 import shutil
 from datetime import timedelta
 from functools import cached_property
@@ -40,7 +41,11 @@ class Housekeeping(Workshop):
             start = offset if offset <= path.stat().st_size else 0
             file.seek(start)
             data = file.read(LOG_PART_BYTES)
-        return LogPart(text=data.decode("utf-8", errors="replace"), next_offset=start + len(data))
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        text = decoder.decode(data)
+        # A character whose end is not read yet comes with the next part.
+        unread = len(decoder.getstate()[0])
+        return LogPart(text=text, next_offset=start + len(data) - unread)
 
     def disk_use(self) -> DiskUse:
         settings = self._settings

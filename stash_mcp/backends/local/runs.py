@@ -74,6 +74,11 @@ class Runs(Workshop):
 
     def resume_run(self, run_id: str) -> Run:
         job = self._jobs.get(run_id, JobKind.GEPA)
+        if job.status.is_final and not self._run_folder(run_id).examples_path.exists():
+            raise NotReadyError(
+                f"The run '{run_id}' cannot be carried on: its inputs were pruned.",
+                "Start another one; answers that are still kept are not paid again.",
+            )
         if not self._jobs.resume(run_id):
             raise NotReadyError(
                 f"The run '{run_id}' is {job.status}; only a failed or cancelled one is resumed.",
@@ -106,8 +111,9 @@ def _planned(
     """What will be done and what that takes. Raises BudgetError."""
     scored = len(examples) - heldout
     minibatch = min(order.minibatch_size, scored)
-    budget = order.max_metric_calls or default_budget(scored, minibatch)
-    check_budget(budget, scored, minibatch)
+    at_once = order.proposals_at_once
+    budget = order.max_metric_calls or default_budget(scored, minibatch, at_once)
+    check_budget(budget, scored, minibatch, at_once)
     request = RunRequest(
         **order.model_dump(exclude={"max_metric_calls", "trace_ids", "heldout", "new"}),
         max_metric_calls=budget,
@@ -120,6 +126,7 @@ def _planned(
         budget=budget,
         minibatch=minibatch,
         reflection_model=order.reflection_model,
+        at_once=at_once,
     )
     cost = expected_cost_usd(plan, request)
     return request, plan.model_copy(update={"cost_usd_estimate": cost})

@@ -1,0 +1,126 @@
+"""What the tools that start, stop, carry on and list runs return."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from pydantic import Field
+
+from stash_mcp.backends.base import StartedRun
+from stash_mcp.models import JobStatus, Plan, Run
+from stash_mcp.server.jobs import Stopped
+from stash_mcp.server.results import Result
+from stash_mcp.server.shortening import (
+    MODEL_CHARACTERS,
+    REASON_CHARACTERS,
+    brief,
+    fit,
+    next_offset,
+    rounded,
+    shorten,
+)
+from stash_mcp.server.wording import (
+    EQUAL_RUN,
+    next_for_run,
+    next_step,
+    plan_in_words,
+    where_it_stands,
+)
+
+
+class StartResult(Result):
+    run_id: str
+    status: JobStatus
+    existing: bool = Field(description="An equal run was there already; nothing was started")
+    plan_in_words: tuple[str, ...]
+    plan: Plan
+    next: str
+
+    @classmethod
+    def of(cls, started: StartedRun) -> "StartResult":
+        run = started.run
+        note = f"{EQUAL_RUN} new=true starts another. " if started.existing else ""
+        return cls(
+            run_id=run.id,
+            status=run.status,
+            existing=started.existing,
+            plan_in_words=tuple(plan_in_words(run.plan, run.request.reflection_model)),
+            plan=run.plan,
+            next=note + next_for_run(run),
+        )
+
+
+class JobChange(Result):
+    """What stopping a job, or carrying it on, did."""
+
+    id: str
+    status: JobStatus
+    partial: bool | None = Field(None, description="Of a run: it has usable candidates")
+    outcome: str
+    next: str
+
+    @classmethod
+    def stopped(cls, stopped: Stopped) -> "JobChange":
+        job = stopped.job
+        return cls(
+            id=job.id,
+            status=job.status,
+            partial=job.partial if isinstance(job, Run) else None,
+            outcome=stopped.in_words,
+            next=next_step(job),
+        )
+
+    @classmethod
+    def resumed(cls, run: Run) -> "JobChange":
+        return cls(
+            id=run.id,
+            status=run.status,
+            outcome="It is in the queue again and will go the same way as before; what was paid "
+            "for is not paid again.",
+            next=next_for_run(run),
+        )
+
+
+class RunRow(Result):
+    run_id: str
+    status: JobStatus
+    skill_name: str | None = None
+    reward_model_id: str
+    task_model: str
+    reflection_model: str
+    seed_score: float | None = None
+    best_score: float | None = None
+    candidates: int
+    progress: str | None = None
+    reason: str | None = Field(None, description="Why it failed")
+    created_at: datetime
+
+    @classmethod
+    def of(cls, run: Run, places: Mapping[str, int]) -> "RunRow":
+        return cls(
+            run_id=run.id,
+            status=run.status,
+            skill_name=run.skill_name,
+            reward_model_id=run.request.reward_model_id,
+            task_model=shorten(run.request.task_model, MODEL_CHARACTERS),
+            reflection_model=shorten(run.request.reflection_model, MODEL_CHARACTERS),
+            seed_score=rounded(run.seed_score),
+            best_score=rounded(run.best_score),
+            candidates=run.progress.candidates,
+            progress=where_it_stands(run, places),
+            reason=brief(run.reason, REASON_CHARACTERS),
+            created_at=run.created_at,
+        )
+
+
+class RunList(Result):
+    runs: tuple[RunRow, ...]
+    total: int
+    next_offset: int | None = Field(None, description="offset of the next page, if there is one")
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[Run], places: Mapping[str, int], limit: int, offset: int
+    ) -> "RunList":
+        rows = fit(RunRow.of(run, places) for run in runs[offset : offset + limit])
+        following = next_offset(offset, len(rows), len(runs))
+        return cls(runs=rows, total=len(runs), next_offset=following)

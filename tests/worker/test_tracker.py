@@ -1,0 +1,74 @@
+import pytest
+from support.staging import Stage
+
+from stash_mcp.models import Progress, Usage
+from stash_mcp.worker.tracker import REPORT_SECONDS, Tracker
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def job_id(stage: Stage) -> str:
+    stage.conversations()
+    stage.train()
+    return stage.begin().id
+
+
+def test_progress_is_stored_a_few_times_a_second_at_most(
+    stage: Stage, job_id: str, clock: Clock
+) -> None:
+    tracker = Tracker(stage.store, job_id, clock)
+    tracker.update(done=1)
+    tracker.update(done=2)
+    assert stage.store.get(job_id).progress.done == 1
+    assert tracker.progress.done == 2
+    clock.now += REPORT_SECONDS
+    tracker.update(done=3)
+    assert stage.store.get(job_id).progress.done == 3
+
+
+def test_what_must_be_known_is_stored_at_once(stage: Stage, job_id: str, clock: Clock) -> None:
+    tracker = Tracker(stage.store, job_id, clock)
+    tracker.update(done=1)
+    tracker.update(at_once=True, phase="saving")
+    assert stage.store.get(job_id).progress.phase == "saving"
+
+
+def test_an_event_is_stored_with_the_progress_up_to_it(
+    stage: Stage, job_id: str, clock: Clock
+) -> None:
+    tracker = Tracker(stage.store, job_id, clock)
+    tracker.update(done=1)
+    tracker.update(done=2)
+    tracker.event("Half way.")
+    assert stage.store.get(job_id).progress.done == 2
+    assert stage.store.events(job_id)[-1].message == "Half way."
+
+
+def test_what_an_earlier_attempt_spent_counts_on_and_the_rest_begins_anew(
+    stage: Stage, job_id: str, clock: Clock
+) -> None:
+    before = Progress(
+        phase="optimising",
+        metric_calls=40,
+        proposals=3,
+        active_seconds=7.0,
+        task_usage=Usage(calls=40),
+    )
+    tracker = Tracker(stage.store, job_id, clock, before)
+    clock.now += 5
+    tracker.update(at_once=True, phase="loading")
+    stored = stage.store.get(job_id).progress
+    assert (stored.active_seconds, stored.task_usage.calls) == (12.0, 40)
+    assert (stored.metric_calls, stored.proposals) == (0, 0)
