@@ -43,7 +43,8 @@ def _watch(
             # A full disk or a busy library passes, or the job itself fails on it.
             LOG.warning("no heartbeat: %s", error)
             continue
-        if status is JobStatus.CANCELLED:
+        # Cancelled, and perhaps queued again since: in both cases it is not ours any more.
+        if status is not JobStatus.RUNNING:
             LOG.info("cancelled")
             logging.shutdown()
             before_exit()

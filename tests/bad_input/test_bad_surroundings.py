@@ -5,8 +5,10 @@ skills folder is read-only. At both doors, and the library is sound and works ag
 import errno
 import importlib.util
 import os
+import shutil
 import sqlite3
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
@@ -93,6 +95,21 @@ def full_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", fsync)
+
+
+def full_for_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is copied comes to an end after its first bytes."""
+
+    def copyfile(source: Any, target: Any) -> None:
+        Path(target).write_bytes(b"some")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
+
+    def copyfileobj(source: Any, target: Any, length: int = 0) -> None:
+        target.write(b"some")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfile", copyfile)
+    monkeypatch.setattr(shutil, "copyfileobj", copyfileobj)
 
 
 def full_for_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,6 +253,34 @@ def test_the_command_names_a_full_disk_and_leaves_no_part_of_a_file(
     case: Case, doors: Doors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused_by_command(case, doors, lambda: full_for_files(monkeypatch))
+
+
+def with_a_model_to_import(stage: Stage) -> None:
+    project = stage.settings.project_dir
+    write_checkpoint(project / "model")
+    with tarfile.open(project / "model.tar.gz", "w:gz") as tar:
+        tar.add(project / "model", "reward-model")
+
+
+COPIES = [
+    Case(
+        f"a reward model's {kind}",
+        DISK_FULL,
+        command=("import-model", name),
+        library=with_a_model_to_import,
+    )
+    for kind, name in (("folder", "model"), ("archive", "model.tar.gz"))
+]
+
+
+@at_commands(COPIES)
+def test_the_command_names_a_full_disk_and_keeps_no_part_of_a_copy(
+    case: Case, doors: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused_by_command(case, doors, lambda: full_for_copies(monkeypatch))
+    monkeypatch.undo()
+    project = doors.stage.settings.project_dir
+    assert doors.command("import-model", str(project / case.command[1])).code == 0
 
 
 # --- a read-only skills folder ---

@@ -1,6 +1,8 @@
 """A training as the worker does it, with a real small model."""
 
+import errno
 import json
+import os
 import stat
 import sys
 from pathlib import Path
@@ -97,6 +99,28 @@ def test_what_the_worker_writes_is_private(trained: JobFolder, stage: Stage) -> 
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     # Others cannot reach it, whatever its own mode is.
     assert trained.model_path.is_relative_to(stage.settings.home)
+
+
+def test_a_disk_that_fills_up_in_the_middle_fails_the_training_with_words(
+    stage: Stage, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fsync(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    stage.backend.import_traces(talks(), annotations=notes())
+    job = stage.backend.train_reward_model(training(base))
+    monkeypatch.setattr(os, "fsync", fsync)
+    drain(stage.settings)
+    state = stage.backend.get_reward_model(job.id)
+    assert state.status is JobStatus.FAILED
+    assert "No space left on device" in (state.reason or "")
+    assert "Free some space on that disk" in (state.reason or "")
+    folder = JobFolder(stage.settings.reward_models_dir / job.id)
+    assert {path.name for path in folder.path.iterdir()} == FILES - {
+        "result.json",
+        "scores.jsonl",
+        "model",
+    }
 
 
 def test_a_second_attempt_writes_the_same_model_again(trained: JobFolder, stage: Stage) -> None:

@@ -11,7 +11,7 @@ from stash_mcp.checkpoints import pack, staged_folder, unpack, verify_checkpoint
 from stash_mcp.datasets.pairs import build_pairs
 from stash_mcp.models import JobKind, RewardModel, TrainRequest
 from stash_mcp.rendering import render_steps
-from stash_mcp.storage.files import os_errors
+from stash_mcp.storage.files import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, os_errors
 
 
 class RewardModels(Workshop):
@@ -75,4 +75,15 @@ def _take(path: Path, into: Path) -> None:
         return
     verify_checkpoint(path)
     with staged_folder(into) as folder, os_errors("copy", path):
-        shutil.copytree(path, folder, dirs_exist_ok=True)
+        _copy(path, folder)
+
+
+def _copy(source: Path, into: Path) -> None:
+    """Not `shutil.copytree`, which hides a full disk in an error of its own and copies modes."""
+    for path in sorted(source.rglob("*")):
+        target = into / path.relative_to(source)
+        if path.is_dir():
+            target.mkdir(mode=PRIVATE_DIR_MODE)
+        else:
+            shutil.copyfile(path, target)
+            target.chmod(PRIVATE_FILE_MODE)
