@@ -149,7 +149,7 @@ def _examples() -> list[Example]:
 
 BENCHMARK = Benchmark(
     run,
-    smallest=Size(delay=0.01, budget=72),
+    smallest=Size(delay=0.01, budget=98),
     quick=Size(delay=0.1, budget=120),
     full=Size(delay=0.3, budget=200),
 )
