@@ -19,14 +19,14 @@ def expected_cost(plan: Plan) -> str:
 
 
 def spent(usage: Usage) -> str:
-    """`40 calls, 9,000 tokens in, 800 out, $0.0123; 12 answers paid for before`."""
+    """`40 calls, 9,000 tokens in, 800 out, $0.0123; 12 answers remembered`."""
     parts = []
     if usage.calls:
         cost = UNKNOWN if usage.cost_usd is None else dollars(usage.cost_usd)
         tokens = f"{usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out"
         parts.append(f"{count(usage.calls, 'call')}, {tokens}, {cost}")
     if usage.remembered:
-        parts.append(f"{count(usage.remembered, 'answer')} paid for before")
+        parts.append(f"{count(usage.remembered, 'answer')} remembered")
     return "; ".join(parts) or "no calls yet"
 
 
