@@ -8,6 +8,7 @@ from stash_mcp.errors import MissingExtraError
 NAMES = (
     "server_start",
     "import_throughput",
+    "library_hammer",
     "skill_replace",
     "batch_concurrency",
     "run_wall_time",

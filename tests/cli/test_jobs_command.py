@@ -102,7 +102,7 @@ def test_run_passes_every_option_on(command, stage: Stage) -> None:
         *("--reflection-api-base", "http://127.0.0.1:2/v1", "--max-metric-calls", "200"),
         *("--skill-name", "polite-support", "--skill-description", "Use it to answer."),
         *("--trace", "c-0*", "--trace", "c-10", "--seed", "7", "--no-heldout"),
-        *("--max-concurrency", "2", "--minibatch-size", "2", "--max-cost-usd", "0.5"),
+        *("--max-concurrency", "2", "--minibatch-size", "2"),
         *(
             "--proposals-at-once",
             "3",
@@ -129,13 +129,24 @@ def test_run_passes_every_option_on(command, stage: Stage) -> None:
         "proposals_at_once": 3,
         "max_concurrency": 2,
         "heldout": 0,
-        "max_cost_usd": 0.5,
+        "max_cost_usd": None,
         "max_seconds": 90,
         "no_improvement_for": 4,
         "fresh": True,
     }
     assert run["existing"] is False
     assert run["plan"]["examples"] == 11
+
+
+def test_a_cap_on_the_cost_needs_models_whose_price_is_known(command, stage: Stage) -> None:
+    stage.conversations()
+    stage.trained()
+    capped = ("run", "--no-wait", "--json", "--max-cost-usd", "0.5", "--task-model")
+    refused = command(*capped, "openai/x")
+    assert refused.code == 1
+    assert "price" in json.loads(refused.out)["error"]["message"]
+    accepted = command(*capped, "openai/gpt-4o-mini")
+    assert json.loads(accepted.out)["request"]["max_cost_usd"] == 0.5
 
 
 def test_an_equal_run_is_shown_and_not_started_again_unless_wanted(
@@ -226,7 +237,7 @@ def test_status_of_a_run_tells_spend_life_and_why_it_ended(command, stage: Stage
     stage.report(run.id, task_usage=priced)
     stage.now += timedelta(seconds=7)
     running = command("status", run.id).out
-    assert "openai/small: 2 calls, 1,000 tokens in, 0 out, $0.0123; 1 answer paid for" in running
+    assert "openai/small: 2 calls, 1,000 tokens in, 0 out, $0.0123; 1 answer remembered" in running
     assert "Last sign of life of its worker: 7 s ago." in running
     stage.report(run.id, task_usage={"calls": 3})
     stage.store.succeed(run.id, json.dumps({**result(SCORED), "stop_reason": "time"}))

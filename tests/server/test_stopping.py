@@ -44,7 +44,7 @@ async def test_the_caps_and_switches_reach_the_run(server: SkillServer, stage: S
         server,
         "start_gepa_run",
         reward_model_id=stage.trained().id,
-        task_model="openai/small",
+        task_model="openai/gpt-4o-mini",
         max_cost_usd=0.5,
         max_seconds=90,
         no_improvement_for=4,
@@ -166,7 +166,7 @@ async def test_spend_is_told_for_each_model_and_an_unknown_price_is_left_out(
     assert (usage["calls"], usage["remembered"]) == (2, 7)
     assert "cost_usd" not in usage
     assert usage["in_words"] == (
-        "2 calls, 1,000 tokens in, 50 out, price not known; 7 answers paid for before"
+        "2 calls, 1,000 tokens in, 50 out, price not known; 7 answers remembered"
     )
     # The built-in reflection asks no model.
     assert "reflection_usage" not in state

@@ -9,7 +9,7 @@ from stash_mcp.backends.local.workshop import Workshop
 from stash_mcp.backends.prices import expected_cost_usd
 from stash_mcp.checkpoints import verify_checkpoint
 from stash_mcp.datasets.examples import build_examples, split_heldout
-from stash_mcp.errors import ExamplesError, NotReadyError, SkillDocumentError
+from stash_mcp.errors import ExamplesError, InputError, NotReadyError, SkillDocumentError
 from stash_mcp.models import (
     BUILTIN_REFLECTION,
     Candidate,
@@ -129,6 +129,11 @@ def _planned(
         at_once=at_once,
     )
     cost = expected_cost_usd(plan, request)
+    if order.max_cost_usd is not None and cost is None:
+        raise InputError(
+            "max_cost_usd cannot be kept: the price of one of the models is not known.",
+            "Leave it out and bound the run with max_metric_calls or max_seconds.",
+        )
     return request, plan.model_copy(update={"cost_usd_estimate": cost})
 
 
