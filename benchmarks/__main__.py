@@ -20,7 +20,7 @@ _WIDTH_OF_A_FILE = 150
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; or all")
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions: about a minute")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     options = parser.parse_args(argv)
     unknown = [name for name in options.names if name not in NAMES]
     if unknown:
