@@ -52,10 +52,13 @@ def run(size: Size) -> list[Row]:
     ]
 
 
+_MOST_EXAMPLES = 100
+
+
 def _adapter(base_url: str, runner: asyncio.Runner, at_once: int) -> SkillAdapter:
     task = ChatModel("openai/slow", base_url, max_concurrency=at_once)
     identity = Identity("polite-support", "Answers customers.")
-    return SkillAdapter(identity, task, _FlatScorer(), runner)
+    return SkillAdapter(identity, task, _FlatScorer(), runner, _examples(_MOST_EXAMPLES))
 
 
 def _examples(count: int) -> list[Example]:

@@ -129,7 +129,7 @@ def _examples(setting: _Setting) -> list[Example]:
         Example(
             trace_id=f"t{number:02}",
             system=None,
-            messages=(Message(role="user", content="Where is it?"),),
+            messages=(Message(role="user", content=f"Where is it, {number}?"),),
             feedback=(),
         )
         for number in range(setting.examples + setting.heldout)
@@ -184,6 +184,8 @@ class _Nobody:
     def refused(self, reason: str) -> None: ...
 
     def turned_down(self, before: float, after: float) -> None: ...
+
+    def rejected(self, count: int, total: int, words: str) -> None: ...
 
     def scored(self, candidate: Candidate) -> None: ...
 

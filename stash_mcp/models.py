@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from stash_mcp.settings import InstallMode
+
 Role = Literal["system", "user", "assistant", "tool"]
 Rating = Literal[1, -1]
 Granularity = Literal["trace", "step"]
@@ -320,6 +322,37 @@ class ScoredSkill(BaseModel):
     score: float
 
 
+InstallState = Literal["waiting", "installed", "staged", "off"]
+
+
+class InstallTarget(Frozen):
+    """A skills folder, absolute, of one agent at one scope."""
+
+    agent: str
+    scope: Literal["project", "user", "folder"]
+    skills_dir: str
+
+
+class InstallWish(Frozen):
+    """What happens to a run's skill when the run ends.
+
+    auto: the best candidate is installed into every target, if it beats the seed by more than
+    `min_gain` and nothing stands against it; else it is staged, with the reason. ask: it is staged.
+    """
+
+    mode: InstallMode = "auto"
+    targets: tuple[InstallTarget, ...] = ()
+    min_gain: float = Field(0.0, ge=0, le=1)
+
+
+class Notice(Frozen):
+    """What a person has to be told of the skill of a run that ended."""
+
+    run_id: str
+    state: InstallState
+    note: str
+
+
 class Run(Frozen):
     id: str
     status: JobStatus
@@ -338,6 +371,10 @@ class Run(Frozen):
     """It was stopped early; its candidates are those scored until then."""
     heartbeat_at: datetime | None
     """When its worker last gave a sign of life."""
+    install: InstallWish
+    install_state: InstallState
+    install_note: str | None
+    """What was installed, or why it was only staged."""
     reason: str | None
     """Why it failed, in a sentence or two; `error` is the end of its log."""
     error: str | None
@@ -368,6 +405,13 @@ class Job(Frozen):
     deaths: int
     """Of workers, in a row at `death_place`."""
     death_place: str | None
+    needs: tuple[str, ...]
+    """Names of variables that its starter's environment had and its worker's must have."""
+    go: int
+    """Counts from 1; a resume begins the next one, a kill does not."""
+    install: InstallWish
+    install_state: InstallState
+    install_note: str | None
     heartbeat_at: datetime | None
     created_at: datetime
     started_at: datetime | None
@@ -397,11 +441,14 @@ class Installation(Frozen):
     path: str
     name: str
     agent: str
-    scope: Literal["project", "user"]
+    scope: Literal["project", "user", "folder"]
     run_id: str
     candidate: int
     sha256: str
     installed_at: datetime
+    version: int = 1
+    """Counts from 1 at each path; taking a skill away is recorded, but is no version."""
+    kind: Literal["install", "rollback", "uninstall"] = "install"
 
 
 RewardModel.model_rebuild()

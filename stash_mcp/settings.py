@@ -2,13 +2,19 @@
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, cast, get_args
 
 from platformdirs import user_data_path
 
+from stash_mcp.errors import InputError
+
 _UNEXPANDED = re.compile(r"^\$\{[^}]*\}$")
+
+
+InstallMode = Literal["auto", "ask", "off"]
 
 
 @dataclass(frozen=True)
@@ -18,11 +24,25 @@ class Settings:
     home: absolute folder of our data, private to the user; made when first written to.
     project_dir: absolute folder of the person's project, for installing at scope `project`.
     claude_config_dir: absolute folder of Claude Code's user settings.
+    user_home: the person's own folder, where most agents keep theirs.
+    xdg_config_home, codex_home: as their variables name them; None where they are unset.
+    project_from: what `project_dir` was taken from, in words.
     """
 
     home: Path
     project_dir: Path
     claude_config_dir: Path
+    install_mode: InstallMode = "auto"
+    """What happens to a run's skill at its end unless the run says otherwise: auto, ask or off."""
+    user_home: Path = field(default_factory=Path.home)
+    xdg_config_home: Path | None = None
+    codex_home: Path | None = None
+    project_from: str = field(default="it was given", compare=False)
+
+    @property
+    def config_home(self) -> Path:
+        """Where agents that follow XDG keep their settings."""
+        return self.xdg_config_home or self.user_home / ".config"
 
     @property
     def library_path(self) -> Path:
@@ -56,12 +76,17 @@ def load_settings(
     environ = os.environ if environ is None else environ
     working_dir = Path.cwd() if working_dir is None else working_dir
     home = _folder(environ, "STASH_MCP_HOME") or user_data_path("stash-skills", appauthor=False)
+    project_dir, project_from = _project_dir(environ, working_dir)
     return Settings(
         home=_absolute(home, working_dir),
-        project_dir=_project_dir(environ, working_dir),
+        project_dir=project_dir,
         claude_config_dir=_absolute(
             _folder(environ, "CLAUDE_CONFIG_DIR") or Path.home() / ".claude", working_dir
         ),
+        install_mode=_install_mode(environ),
+        xdg_config_home=_absolute_if_named(environ, "XDG_CONFIG_HOME", working_dir),
+        codex_home=_absolute_if_named(environ, "CODEX_HOME", working_dir),
+        project_from=project_from,
     )
 
 
@@ -73,19 +98,37 @@ def _folder(environ: Mapping[str, str], name: str) -> Path | None:
     return Path(value).expanduser()
 
 
+def _install_mode(environ: Mapping[str, str]) -> InstallMode:
+    value = environ.get("STASH_MCP_INSTALL", "").strip()
+    if not value or _UNEXPANDED.match(value):
+        return "auto"
+    if value not in get_args(InstallMode):
+        raise InputError(
+            f"STASH_MCP_INSTALL is '{value}'.", "Set it to auto, ask or off, or leave it out."
+        )
+    return cast(InstallMode, value)
+
+
 def _absolute(path: Path, base: Path) -> Path:
     return Path(os.path.normpath(base / path))
 
 
-def _project_dir(environ: Mapping[str, str], working_dir: Path) -> Path:
-    """CLAUDE_PROJECT_DIR, else the root of the repository around the working folder, else it."""
+def _absolute_if_named(environ: Mapping[str, str], name: str, base: Path) -> Path | None:
+    folder = _folder(environ, name)
+    return None if folder is None else _absolute(folder, base)
+
+
+def _project_dir(environ: Mapping[str, str], working_dir: Path) -> tuple[Path, str]:
+    """CLAUDE_PROJECT_DIR, else the root of the repository around the working folder, else it; and
+    which of them it is.
+    """
     named = _folder(environ, "CLAUDE_PROJECT_DIR")
     if named is not None:
-        return _absolute(named, working_dir)
+        return _absolute(named, working_dir), "CLAUDE_PROJECT_DIR names it"
     for folder in (working_dir, *working_dir.parents):
         if (folder / ".git").exists():
-            return folder
-    return working_dir
+            return folder, "it is the root of the repository around the working folder"
+    return working_dir, "it is the working folder, which lies in no repository"
 
 
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)S?$", re.IGNORECASE)
@@ -117,3 +160,20 @@ def worker_environment(environ: Mapping[str, str] | None = None) -> dict[str, st
         **environ,
         "PYTHONUTF8": "1",
     }
+
+
+def provider_keys(
+    models: Iterable[str], environ: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """Names of the keys of these models' providers that the environment holds.
+
+    By the custom that LiteLLM follows: `openai/gpt-5` reads OPENAI_API_KEY.
+    """
+    environ = os.environ if environ is None else environ
+    names = {f"{model.partition('/')[0].upper()}_API_KEY" for model in models if "/" in model}
+    return tuple(sorted(name for name in names if environ.get(name)))
+
+
+def has_variables(names: Iterable[str], environ: Mapping[str, str] | None = None) -> bool:
+    environ = os.environ if environ is None else environ
+    return all(environ.get(name) for name in names)

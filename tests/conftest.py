@@ -9,6 +9,8 @@ import pytest
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+# Workers and tests share few cores: threads that spin while they wait slow all of them.
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 _SECRETS = ("_API_KEY", "_TOKEN", "_SECRET")
 _REPOSITORY = Path(__file__).parents[1]

@@ -116,7 +116,7 @@ def test_a_run_in_the_middle_of_slow_calls_is_cancelled_and_its_best_stays_usabl
     with try_lock(lock, timeout=PATIENCE_SECONDS) as free:
         assert free, "the worker is still there"
     assert [candidate.number for candidate in backend.list_candidates(run.id)] == [0]
-    outcome = backend.install_skill(InstallOrder(run_id=run.id))
+    [outcome] = backend.install_skill(InstallOrder(run_id=run.id))
     assert Path(outcome.installation.path).read_text(encoding="utf-8").endswith("How to greet.")
     assert backend.cancel(run.id) == backend.get_run(run.id)
 

@@ -156,7 +156,7 @@ async def test_a_client_over_stdio_gets_from_comments_to_an_installed_skill(
     assert len(candidates["candidates"]) >= 2
     assert models_listed["total"] == runs["total"] == 1
     path = tmp_path / "project" / ".claude" / "skills" / "parcel-help" / "SKILL.md"
-    assert installed["path"] == str(path)
+    assert installed["written"][0]["path"] == str(path)
     assert "Ask for the order number." in parse(path.read_text(encoding="utf-8")).body
     folder = Path(environment["STASH_MCP_HOME"]) / "runs" / started["run_id"]
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
@@ -194,10 +194,10 @@ def test_the_command_gets_from_comments_to_an_installed_skill_without_a_reflecti
     run = command(environment, "run", *place, "--skill-name", "mine")
     assert run["value"]["status"] == "succeeded", run
     installed = command(environment, "install", run["value"]["id"])
-    path = Path(installed["value"]["installation"]["path"])
+    path = Path(installed["value"]["installed"][0]["installation"]["path"])
     assert "Ask for the order number" in path.read_text(encoding="utf-8")
     again = command(environment, "install", run["value"]["id"])
-    assert again["value"]["action"] == "unchanged"
+    assert again["value"]["installed"][0]["action"] == "unchanged"
     path.write_text("mine", encoding="utf-8")
     refused = command(environment, "install", run["value"]["id"])
     assert refused["exit"] == 1

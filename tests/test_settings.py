@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 from platformdirs import user_data_path
 
-from stash_mcp.settings import Settings, load_settings, secret_values, worker_environment
+from stash_mcp.errors import InputError
+from stash_mcp.settings import (
+    Settings,
+    has_variables,
+    load_settings,
+    provider_keys,
+    secret_values,
+    worker_environment,
+)
 
 
 def load(working_dir: Path, **environ: str) -> Settings:
@@ -51,6 +59,13 @@ def test_the_project_is_the_repository_around_the_working_folder(tmp_path: Path)
     assert load(inside).project_dir == tmp_path / "repository"
 
 
+def test_what_the_project_was_taken_from_is_told(tmp_path: Path) -> None:
+    assert "in no repository" in load(tmp_path).project_from
+    assert "CLAUDE_PROJECT_DIR" in load(tmp_path, CLAUDE_PROJECT_DIR=".").project_from
+    (tmp_path / ".git").mkdir()
+    assert "root of the repository" in load(tmp_path).project_from
+
+
 def test_the_file_of_a_git_worktree_marks_the_repository_too(tmp_path: Path) -> None:
     (tmp_path / "tree" / "src").mkdir(parents=True)
     (tmp_path / "tree" / ".git").write_text("gitdir: elsewhere\n")
@@ -93,3 +108,21 @@ def test_the_worker_gets_our_environment_and_quiet_libraries() -> None:
 def test_what_the_person_set_for_the_worker_stays() -> None:
     environment = worker_environment({"TOKENIZERS_PARALLELISM": "true"})
     assert environment["TOKENIZERS_PARALLELISM"] == "true"
+
+
+def test_only_the_keys_that_are_there_are_named() -> None:
+    environ = {"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "", "GITHUB_TOKEN": "t"}
+    models = ("openai/gpt-5", "anthropic/claude-x", "builtin/comments", "plain")
+    assert provider_keys(models, environ) == ("OPENAI_API_KEY",)
+    assert has_variables(["OPENAI_API_KEY"], environ)
+    assert not has_variables(["OPENAI_API_KEY", "ANTHROPIC_API_KEY"], environ)
+
+
+@pytest.mark.parametrize("value", ["auto", "ask", "off"])
+def test_the_default_of_installing_comes_from_the_environment(value: str, tmp_path: Path) -> None:
+    assert load_settings({"STASH_MCP_INSTALL": value}, tmp_path).install_mode == value
+
+
+def test_an_unknown_way_of_installing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="auto, ask or off"):
+        load_settings({"STASH_MCP_INSTALL": "maybe"}, tmp_path)

@@ -7,10 +7,21 @@ refuses with `UnsupportedError`. Starting a training or a run returns within a s
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from pydantic import Field
 
+from stash_mcp.backends.installations import (
+    InstalledDetail,
+    InstalledSkill,
+    InstallOrder,
+    InstallOutcome,
+    RollbackOrder,
+    Targets,
+    UninstallOrder,
+    UninstallOutcome,
+)
+from stash_mcp.backends.installations import Scope as Scope
 from stash_mcp.models import (
     DEFAULT_BASE_MODEL,
     DEFAULT_MAX_PAIRS,
@@ -18,7 +29,7 @@ from stash_mcp.models import (
     Candidate,
     Event,
     Frozen,
-    Installation,
+    Notice,
     Quote,
     Rating,
     RewardModel,
@@ -26,8 +37,7 @@ from stash_mcp.models import (
     Trace,
     TraceSummary,
 )
-
-Scope = Literal["project", "user"]
+from stash_mcp.settings import InstallMode
 
 
 class ImportReport(Frozen):
@@ -102,6 +112,12 @@ class RunOrder(Frozen):
     """Take no answer that another run paid for."""
     new: bool = False
     """Start another run even where an equal one is queued, running or succeeded."""
+    install: InstallMode | None = None
+    """What happens to the skill at the run's end; null takes the default of the settings."""
+    install_agents: tuple[str, ...] = ("claude-code",)
+    install_scope: Scope = "project"
+    min_gain: float = Field(0.0, ge=0, le=1)
+    """Over the seed, held out where that was measured; what is not above it is only staged."""
 
 
 class StartedRun(Frozen):
@@ -141,24 +157,6 @@ class PruneReport(Frozen):
     kept_installed: int
     """Runs that stayed because a skill of theirs was installed."""
     dry_run: bool
-
-
-class InstallOrder(Frozen):
-    """`candidate` null means the best one. `force` replaces what is there after a backup."""
-
-    run_id: str
-    candidate: int | None = None
-    scope: Scope = "project"
-    force: bool = False
-
-
-class InstallOutcome(Frozen):
-    installation: Installation
-    action: Literal["created", "replaced", "unchanged"]
-    backup: str | None
-    """Where the replaced file was kept, if one was."""
-    visibility: str
-    """Whether the running agent will see the skill, and what to do if it will not."""
 
 
 class Backend(Protocol):
@@ -230,4 +228,24 @@ class Backend(Protocol):
     def list_candidates(self, run_id: str) -> list[Candidate]:
         """By number; while the run goes on, those scored so far."""
 
-    def install_skill(self, order: InstallOrder) -> InstallOutcome: ...
+    def reconcile(self) -> list[Notice]:
+        """Install or stage the skills of finished runs that asked for it; each once."""
+
+    def take_notices(self) -> list[Notice]:
+        """What was installed or staged and nobody was told yet; each is given out once."""
+
+    def install_skill(self, order: InstallOrder) -> tuple[InstallOutcome, ...]:
+        """One outcome for each agent, in this order; if one target refuses, none is written."""
+
+    def list_installed_skills(self) -> list[InstalledSkill]:
+        """Everything that was installed, with those that were taken away again."""
+
+    def get_installed_skill(self, skill: str, version: int | None = None) -> InstalledDetail:
+        """One of them, by name or path, compared with `version`; null means the last one."""
+
+    def rollback_skill(self, order: RollbackOrder) -> InstallOutcome: ...
+
+    def uninstall_skill(self, order: UninstallOrder) -> UninstallOutcome: ...
+
+    def targets(self) -> Targets:
+        """The skills folders of all agents that are known, and which of them are there."""

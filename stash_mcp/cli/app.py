@@ -7,6 +7,7 @@ import typer
 from stash_mcp.cli import (
     demo,
     housekeeping,
+    installed,
     logs,
     reward_models,
     runs,
@@ -14,6 +15,7 @@ from stash_mcp.cli import (
     skills,
     stopping,
     traces,
+    watching,
 )
 from stash_mcp.cli.session import Session
 
@@ -34,7 +36,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (traces, reward_models, runs, stopping, logs, skills, housekeeping, serving, demo):
+for group in (
+    *(traces, reward_models, runs, stopping, logs, skills, installed, watching, housekeeping),
+    *(serving, demo),
+):
     group.register(app)
 
 

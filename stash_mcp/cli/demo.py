@@ -14,7 +14,8 @@ from typing import Annotated
 
 import typer
 
-from stash_mcp.backends.base import InstallOrder, RunOrder, TrainOrder
+from stash_mcp.backends.base import RunOrder, TrainOrder
+from stash_mcp.backends.installations import InstallOrder
 from stash_mcp.cli.following import follow
 from stash_mcp.cli.jobs import print_model, print_run
 from stash_mcp.cli.printing import print_raw, print_table, print_text, score
@@ -79,6 +80,11 @@ def demo(
     _install(session, run)
     _heading(session, "What this shows, and what it does not")
     _stand_ins(session, task, reflection_model)
+    print_text(
+        session.out,
+        f"\nTo look around: set STASH_MCP_HOME to {session.settings.home} and use stash-skills runs, "
+        "candidates, logs. Nothing else uses that folder; delete it when you are done.",
+    )
 
 
 def _heading(session: Session, text: str) -> None:
@@ -184,7 +190,7 @@ def _show(session: Session, run: Run) -> None:
 
 
 def _install(session: Session, run: Run) -> None:
-    outcome = session.backend.install_skill(InstallOrder(run_id=run.id))
+    [outcome] = session.backend.install_skill(InstallOrder(run_id=run.id))
     print_text(session.out, f"{outcome.action.capitalize()} {outcome.installation.path}")
     print_text(session.out, outcome.visibility)
 

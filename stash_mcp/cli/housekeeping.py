@@ -72,7 +72,7 @@ def disk(context: typer.Context, as_json: Json = False) -> None:
         ("calls", use.calls, "answers paid for: stash-skills cache --clear"),
         ("runs", use.runs, "inputs and logs: stash-skills prune"),
         ("reward models", use.reward_models, "checkpoints and logs"),
-        ("backups", use.backups, "skills that were replaced"),
+        ("backups", use.backups, "replaced skills, and all versions"),
     )
     total = sum(bytes for _, bytes, _ in parts)
     print_table(

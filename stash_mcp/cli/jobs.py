@@ -22,6 +22,7 @@ from stash_mcp.server.jobs import Job, queue_places
 from stash_mcp.server.money import spent
 from stash_mcp.server.wording import (
     PARTIAL,
+    accuracy_in_words,
     elapsed_seconds,
     place_in_words,
     silent_seconds,
@@ -159,14 +160,7 @@ def _heldout(heldout: Heldout) -> str:
 
 
 def _trained(metrics: TrainMetrics) -> str:
-    if metrics.eval_accuracy is None:
-        reason = metrics.eval_accuracy_reason or "no pairs could be held out"
-        accuracy = f"no held-out accuracy: {reason}"
-    else:
-        accuracy = (
-            f"ranks {metrics.eval_accuracy:.0%} of {count(metrics.eval_pairs, 'held-out pair')} "
-            "right (50 % is chance)"
-        )
+    accuracy = accuracy_in_words(metrics)
     return (
         f"Trained on {count(metrics.train_pairs, 'pair')} in {duration(metrics.seconds)} "
         f"on {metrics.device}; {accuracy}."

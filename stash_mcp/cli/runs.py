@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stash_mcp.backends.base import RunOrder, StartedRun
+from stash_mcp.backends.base import RunOrder, Scope, StartedRun
 from stash_mcp.cli.jobs import (
     NoWait,
     TracePatterns,
@@ -20,7 +20,8 @@ from stash_mcp.cli.session import Json, Session, session_of
 from stash_mcp.errors import NotFoundError, NotReadyError
 from stash_mcp.models import BUILTIN_REFLECTION, JobStatus, RewardModel
 from stash_mcp.server.jobs import Job, find_job
-from stash_mcp.server.wording import EQUAL_RUN, plan_in_words
+from stash_mcp.server.wording import EQUAL_RUN, at_the_end, plan_in_words
+from stash_mcp.settings import InstallMode
 
 
 def above_0(value: float | None) -> float | None:
@@ -90,6 +91,19 @@ def run(
     new: Annotated[
         bool, typer.Option("--new", help="Start even if an equal run is there.")
     ] = False,
+    on_end: Annotated[
+        InstallMode | None,
+        typer.Option("--install", help="auto: if better; ask: keep it staged. Default: a setting."),
+    ] = None,
+    agent: Annotated[
+        list[str] | None, typer.Option(help="Agent to install for; may be given again.")
+    ] = None,
+    scope: Annotated[
+        Scope, typer.Option(help="For this project, or for all of yours.")
+    ] = "project",
+    min_gain: Annotated[
+        float, typer.Option(min=0, max=1, help="A skill that gains less is only staged.")
+    ] = 0.0,
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
@@ -120,6 +134,10 @@ def run(
         no_improvement_for=no_improvement_for,
         fresh=fresh,
         new=new,
+        install=on_end,
+        install_agents=tuple(agent or ["claude-code"]),
+        install_scope=scope,
+        min_gain=min_gain,
     )
     started = session.backend.start_run(order)
     _print_plan(session, started)
@@ -149,6 +167,7 @@ def _print_plan(session: Session, started: StartedRun) -> None:
     print_text(session.err, f"Run {run.id}:", style="bold")
     for sentence in plan_in_words(run.plan, run.request.reflection_model):
         print_text(session.err, f"- {sentence}")
+    print_text(session.err, f"- {at_the_end(run.install)}")
 
 
 def status(

@@ -1,11 +1,10 @@
-"""`candidates`, `install`."""
+"""`candidates`."""
 
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from stash_mcp.backends.base import InstallOrder, Scope
 from stash_mcp.cli.printing import print_json, print_raw, print_table, print_text, score
 from stash_mcp.cli.session import Json, Session, session_of
 from stash_mcp.models import Candidate, Run
@@ -17,7 +16,6 @@ RunId = Annotated[str, typer.Argument(metavar="RUN", help="Its id, as `runs` sho
 
 def register(app: typer.Typer) -> None:
     app.command("candidates")(candidates)
-    app.command("install")(install)
 
 
 def candidates(
@@ -81,37 +79,3 @@ def _print_one(session: Session, chosen: Candidate, seed: Candidate, *, diff: bo
         print_raw(session.out, changes or f"Candidate {chosen.number} is the same as the seed.")
     else:
         print_raw(session.out, chosen.skill)
-
-
-def install(
-    context: typer.Context,
-    run_id: RunId,
-    candidate: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Default: the best one.")
-    ] = None,
-    scope: Annotated[
-        Scope, typer.Option(help="For this project, or for all of yours.")
-    ] = "project",
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Replace what is not ours or was edited; a backup is kept."),
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Write a candidate's SKILL.md into Claude Code's skills folder."""
-    session = session_of(context)
-    order = InstallOrder(run_id=run_id, candidate=candidate, scope=scope, force=force)
-    run = session.backend.get_run(run_id)
-    outcome = session.backend.install_skill(order)
-    if as_json:
-        print_json(session.out, {**outcome.model_dump(mode="json"), "partial": run.partial})
-        return
-    done = outcome.installation
-    print_text(
-        session.out, f"{outcome.action.capitalize()} {done.path} (candidate {done.candidate})."
-    )
-    if outcome.backup:
-        print_text(session.out, f"What was there before is kept in {outcome.backup}.")
-    if run.partial:
-        print_text(session.out, PARTIAL)
-    print_text(session.out, outcome.visibility)

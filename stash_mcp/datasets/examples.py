@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -50,20 +50,27 @@ def build_examples(traces: Iterable[Trace], annotations: Sequence[Annotation]) -
     )
 
 
+def asked_alike(example: Example) -> Hashable:
+    """Equal for examples that ask the task model the very same."""
+    return (example.system, example.messages)
+
+
 def split_heldout(examples: Sequence[Example], seed: int) -> tuple[tuple[Example, ...], int]:
     """The examples with the held-out ones last, and how many those are.
 
-    None below 20 examples, else a quarter, rounded down, chosen by a seeded shuffle. Both parts
-    keep the order of the trace ids, and neither depends on the order given.
+    None below 20 different questions, else a quarter of them, rounded down, chosen by a seeded
+    shuffle. Conversations that begin alike stay on one side: the other one would have been seen.
+    Both parts keep the order of the trace ids, and neither depends on the order given.
     """
     ordered = sorted(examples, key=lambda example: example.trace_id)
-    if len(ordered) < LEAST_FOR_HELDOUT:
+    questions = list(dict.fromkeys(asked_alike(example) for example in ordered))
+    if len(questions) < LEAST_FOR_HELDOUT:
         return tuple(ordered), 0
-    places = list(range(len(ordered)))
-    random.Random(seed).shuffle(places)
-    count = len(ordered) // HELDOUT_DIVISOR
-    kept, heldout = sorted(places[count:]), sorted(places[:count])
-    return tuple(ordered[place] for place in [*kept, *heldout]), count
+    random.Random(seed).shuffle(questions)
+    chosen = set(questions[: len(questions) // HELDOUT_DIVISOR])
+    kept = [example for example in ordered if asked_alike(example) not in chosen]
+    heldout = [example for example in ordered if asked_alike(example) in chosen]
+    return (*kept, *heldout), len(heldout)
 
 
 def _feedback(annotations: Sequence[Annotation]) -> dict[str, list[str]]:

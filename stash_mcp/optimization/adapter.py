@@ -7,12 +7,14 @@ All requests of a batch go out at once, up to the model's own limit.
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gepa import EvaluationBatch
 
+from stash_mcp.datasets.examples import asked_alike
 from stash_mcp.errors import EmptyReplyError, RequestRejectedError, RunError, StashSkillsError
 from stash_mcp.models import Example, Message, Skill
 from stash_mcp.optimization.identity import Identity
@@ -49,19 +51,24 @@ class SkillAdapter:
         task: ChatModel,
         scorer: Scorer,
         runner: asyncio.Runner,
+        examples: Sequence[Example],
         before_batch: Callable[[], None] = lambda: None,
         on_reply: Callable[[int, int], None] = lambda done, total: None,
+        on_rejected: Callable[[int, int, str], None] = lambda count, total, words: None,
     ) -> None:
-        """before_batch may raise to keep a batch from being sent. on_reply is called with
-        (answered so far, in all) as a batch goes on."""
+        """examples: all that will be asked. before_batch may raise to keep a batch from being
+        sent. on_reply is called with (answered so far, in all) as a batch goes on, on_rejected
+        with (rejected, in all, the first one's words) after a batch that had any."""
         self.failures: dict[str, int] = {}
         """Most requests rejected in one batch that was answered with each body."""
+        self._repetitions = _repetitions(examples)
         self._identity = identity
         self._task = task
         self._scorer = scorer
         self._runner = runner
         self._before_batch = before_batch
         self._on_reply = on_reply
+        self._on_rejected = on_rejected
 
     def trials(self, batch: Sequence[Example], body: str) -> list[Trial]:
         """Each example answered and scored, in order."""
@@ -70,6 +77,9 @@ class SkillAdapter:
     def _trials(self, asked: Sequence[tuple[Example, str]]) -> list[Trial]:
         self._before_batch()
         answered = self._runner.run(self._answer_all(asked))
+        errors = [trial.error for trial in answered if trial.error is not None]
+        if errors:
+            self._on_rejected(len(errors), len(answered), errors[0])
         texts = [
             render_reply(trial.example.messages, trial.reply)
             for trial in answered
@@ -104,8 +114,8 @@ class SkillAdapter:
         if not self.failures and len(failed) == len(trials):
             # The first batch is the seed on every example: nothing can be measured here.
             raise RunError(
-                f"The task model rejected every one of the {len(trials)} requests. The first: "
-                f"{failed[0].error}",
+                f"The task model gave no usable reply to any of the {len(trials)} requests. The "
+                f"first: {failed[0].error}",
                 "Mend what those words say, or take another task model.",
             )
         self.failures[body] = max(len(failed), self.failures.get(body, 0))
@@ -150,7 +160,8 @@ class SkillAdapter:
     async def _answer(self, example: Example, skill: Skill) -> Trial:
         system = Message(role="system", content=system_message(example.system, skill))
         try:
-            answer = await self._task.ask([system, *example.messages])
+            repetition = self._repetitions.get(example.trace_id, 0)
+            answer = await self._task.ask([system, *example.messages], repetition=repetition)
         except (RequestRejectedError, EmptyReplyError) as error:
             return Trial(example, "", 0.0, str(error))
         return Trial(example, answer.text, 0.0)
@@ -159,6 +170,16 @@ class SkillAdapter:
 def _first(group: BaseExceptionGroup[StashSkillsError]) -> StashSkillsError:
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _repetitions(examples: Sequence[Example]) -> dict[str, int]:
+    """By trace id, how many earlier examples ask the very same: each is a sample of its own."""
+    seen: Counter[object] = Counter()
+    repetitions = {}
+    for example in examples:
+        repetitions[example.trace_id] = seen[asked_alike(example)]
+        seen[asked_alike(example)] += 1
+    return repetitions
 
 
 def _record(trial: Trial) -> ReflectionRecord:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from stash_mcp.models import Example
 from stash_mcp.optimization.identity import Identity
 from stash_mcp.optimization.reflection import ReflectionRecord, Refusal, checked
-from stash_mcp.skills.document import MAX_BODY_CHARACTERS, MAX_BODY_LINES
+from stash_mcp.skills.document import MAX_BODY_CHARACTERS, MAX_BODY_LINES, problems_with_name
 from stash_mcp.skills.scan import neutralise
 
 MAX_POINT_CHARACTERS = 400
@@ -86,15 +86,17 @@ class CommentIdentifier:
             ],
             [" ".join(example.feedback) for example in examples],
         )
-        if not terms:
+        usable = [term for term in terms if not problems_with_name(term)]
+        name = "-".join([*usable[:2], "replies"])
+        if not usable or problems_with_name(name):
             return Identity(
                 "reviewed-conversations",
                 "What reviewers of earlier conversations asked for. Use it in conversations of "
                 "the same kind.",
             )
-        listed = ", ".join(terms[:-1]) + (f" and {terms[-1]}" if len(terms) > 1 else terms[0])
+        listed = " and ".join(filter(None, [", ".join(usable[:-1]), usable[-1]]))
         return Identity(
-            "-".join([*terms[:2], "replies"]),
+            name,
             f"What reviewers asked for in replies about {listed}. Use it when a conversation is "
             "about these.",
         )

@@ -90,12 +90,14 @@ class ModelIdentifier:
             answer = await self._ask(messages, by_tool=by_tool)
             if answer is None or (by_tool and answer.tool_arguments is None):
                 by_tool = False
-                answer = await self._ask([_request(examples, by_tool=False), *history], False)
+                messages = [_request(examples, by_tool=False), *history]
+                answer = await self._ask(messages, False)
             text = "" if answer is None else answer.tool_arguments or answer.text
             outcome = _read(text)
             if isinstance(outcome, Identity):
                 return outcome
             problems = outcome
+            await self._set_aside(messages, by_tool=by_tool)
             said = shorten(text, MAX_CONVERSATION_CHARACTERS) or "(nothing)"
             history = [
                 Message(role="assistant", content=said),
@@ -106,6 +108,9 @@ class ModelIdentifier:
             f"the skill in {MAX_ANSWERS} answers; the last one: {' '.join(problems)}",
             "Give skill_name and skill_description yourself, or take another reflection model.",
         )
+
+    async def _set_aside(self, messages: Sequence[Message], *, by_tool: bool) -> None:
+        await self._model.set_aside(messages, _TOOL if by_tool else None)
 
     async def _ask(self, messages: Sequence[Message], by_tool: bool) -> Answer | None:
         """None where the server rejects the request (without tools that is an error) or the

@@ -6,6 +6,7 @@ error loses its class.
 
 import asyncio
 import random
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,7 @@ from stash_mcp.redaction import redact
 litellm.suppress_debug_info = True
 
 _EMPTY_FIX = "This conversation scores 0; if many do, take another model."
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _PLACEHOLDER_KEY = "not-needed"
 _RETRIED = (ModelRateLimitError, ModelServerError, ModelUnreachableError)
 
@@ -133,6 +135,14 @@ class ChatModel:
             return outcome
         raise outcome
 
+    async def set_aside(
+        self, messages: Sequence[Message], tool: Tool | None = None, repetition: int = 0
+    ) -> None:
+        """The answer to this request could not be used; a resumed run asks for it again."""
+        if self._memory is not None:
+            key = self._memory.key(self.model, self.api_base, messages, tool, repetition)
+            await self._memory.set_aside(key)
+
     async def _outcome(
         self, messages: Sequence[Message], tool: Tool | None
     ) -> Answer | RequestRejectedError | EmptyReplyError:
@@ -172,7 +182,7 @@ class ChatModel:
         except MODEL_EXCEPTIONS as error:
             raise self._translated(error) from error
         self._count(response)
-        return _answer(response, self.model)
+        return _answer(response, self.model, tool)
 
     def _place(self) -> dict[str, str]:
         if self.api_base is None:
@@ -190,9 +200,8 @@ class ChatModel:
         self.usage = Usage(
             calls=self.usage.calls + 1,
             remembered=self.usage.remembered,
-            prompt_tokens=self.usage.prompt_tokens + (getattr(usage, "prompt_tokens", 0) or 0),
-            completion_tokens=self.usage.completion_tokens
-            + (getattr(usage, "completion_tokens", 0) or 0),
+            prompt_tokens=self.usage.prompt_tokens + _tokens(usage, "prompt_tokens"),
+            completion_tokens=self.usage.completion_tokens + _tokens(usage, "completion_tokens"),
             cost_usd=(self.usage.cost_usd or 0.0) + cost if known and cost is not None else None,
         )
 
@@ -249,16 +258,18 @@ def _tool_parameters(tool: Tool | None) -> dict[str, Any]:
     }
 
 
-def _answer(response: Any, model: str) -> Answer:
+def _answer(response: Any, model: str, tool: Tool | None) -> Answer:
+    """What was said. An answer without a text, or without the tool's call where one was asked
+    for, is this request's failure."""
     choices = getattr(response, "choices", None) or []
     if not choices:
         raise EmptyReplyError(f"The model '{model}' answered without a choice.", _EMPTY_FIX)
     choice = choices[0]
-    calls = getattr(choice.message, "tool_calls", None) or []
     answer = Answer(
-        text=choice.message.content or "",
+        text=_text(choice.message.content),
         finish_reason=getattr(choice, "finish_reason", None),
-        tool_arguments=calls[0].function.arguments if calls else None,
+        # Nobody asked a task model for a call: one in its answer is no reply.
+        tool_arguments=None if tool is None else _arguments(choice.message),
     )
     if answer.finish_reason == "content_filter":
         raise EmptyReplyError(f"The answer of the model '{model}' was filtered.", _EMPTY_FIX)
@@ -269,3 +280,19 @@ def _answer(response: Any, model: str) -> Answer:
             _EMPTY_FIX,
         )
     return answer
+
+
+def _text(content: object) -> str:
+    """Halves of surrogate pairs, which a cut-off emoji leaves, can be neither stored nor scored."""
+    return _SURROGATES.sub("\ufffd", content) if isinstance(content, str) else ""
+
+
+def _arguments(message: Any) -> str | None:
+    calls = getattr(message, "tool_calls", None) or []
+    return _text(calls[0].function.arguments) if calls else None
+
+
+def _tokens(usage: Any, field: str) -> int:
+    """Servers of one's own send odd numbers, or none."""
+    value = getattr(usage, field, 0)
+    return max(0, int(value)) if isinstance(value, int | float) else 0

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from scipy import stats
 
-from stash_mcp.models import Heldout
+from stash_mcp.models import Heldout, TrainMetrics
 
 CONFIDENCE = 0.95
+ENOUGH_PAIRS = 20
 
 
 def paired(seed_scores: Sequence[float], best_scores: Sequence[float]) -> Heldout:
@@ -31,29 +32,59 @@ def paired(seed_scores: Sequence[float], best_scores: Sequence[float]) -> Heldou
 
 
 def verdict(
-    *, seed_score: float, best_score: float, examples: int, candidates: int, heldout: Heldout | None
+    *,
+    seed_score: float,
+    best_score: float,
+    examples: int,
+    candidates: int,
+    heldout: Heldout | None,
+    kept_back: int = 0,
+    failed: int = 0,
 ) -> str:
     """What the numbers say, for somebody who decides whether to install the skill.
 
     seed_score and best_score are means over the `examples` that the skill was optimised on.
+    kept_back: conversations that were held out, measured or not. failed: requests of the best
+    candidate that the task model rejected.
     """
     if best_score <= seed_score:
+        said = _no_gain(seed_score, examples, candidates)
+    else:
+        in_sample = (
+            f"On the {examples} conversations that it was optimised on the score rose from "
+            f"{seed_score:.3f} to {best_score:.3f}"
+        )
+        said = _unproven(in_sample, kept_back) if heldout is None else _proven(in_sample, heldout)
+    if failed:
+        said += (
+            f" The task model rejected {failed} of the best candidate's {examples} requests, which "
+            "count 0; the log has its words."
+        )
+    return said
+
+
+def _no_gain(seed_score: float, examples: int, candidates: int) -> str:
+    if candidates > 1:
         return (
             f"No improvement: none of the {candidates - 1} accepted proposals scored above the "
             f"seed ({seed_score:.3f}) on the {examples} conversations."
-            if candidates > 1
-            else f"No improvement: no proposal beat the seed ({seed_score:.3f})."
         )
-    in_sample = (
-        f"On the {examples} conversations that it was optimised on the score rose from "
-        f"{seed_score:.3f} to {best_score:.3f}"
+    return f"No improvement: no proposal beat the seed ({seed_score:.3f})."
+
+
+def _unproven(in_sample: str, kept_back: int) -> str:
+    why = (
+        f"a cap left nothing to measure the {kept_back} held-out conversations with"
+        if kept_back
+        else "no conversations were held out"
     )
-    if heldout is None:
-        return (
-            f"Unproven: {in_sample[0].lower()}{in_sample[1:]}, but no conversations were held "
-            "out, and a best of several always looks better on its own examples. Read the skill "
-            "before you trust the number."
-        )
+    return (
+        f"Unproven: {in_sample[0].lower()}{in_sample[1:]}, but {why}, and a best of several always "
+        "looks better on its own examples. Read the skill before you trust the number."
+    )
+
+
+def _proven(in_sample: str, heldout: Heldout) -> str:
     measured = (
         f"on {heldout.examples} held-out conversations it went from {heldout.seed_score:.3f} to "
         f"{heldout.best_score:.3f} ({heldout.gain:+.3f}, 95 % interval {heldout.low:+.3f} to "
@@ -64,3 +95,26 @@ def verdict(
     if heldout.high < 0:
         return f"Worse: {measured}. {in_sample}, which was luck. Do not install it."
     return f"No reliable improvement: {measured}; the interval includes 0. {in_sample}."
+
+
+def caution(metrics: TrainMetrics | None) -> str:
+    """How far the judge itself can be believed; empty where nothing speaks against it.
+
+    metrics: of the reward model's training; None for one that was trained elsewhere.
+    """
+    if metrics is None:
+        return "How well the reward model ranks replies is not known here: it was imported."
+    if metrics.eval_accuracy is None:
+        return "The reward model was not checked on any held-out pair: read some replies first."
+    length = max(metrics.length_accuracy or 0.0, 1 - (metrics.length_accuracy or 0.0))
+    if metrics.eval_pairs < ENOUGH_PAIRS:
+        return (
+            f"But the reward model was checked on only {metrics.eval_pairs} held-out pairs "
+            f"({ENOUGH_PAIRS} would say something): read some replies before you believe it."
+        )
+    if metrics.eval_accuracy <= length:
+        return (
+            f"But the reward model ranks held-out pairs no better ({metrics.eval_accuracy:.0%}) "
+            f"than their length does ({length:.0%}): read some replies before you believe it."
+        )
+    return ""

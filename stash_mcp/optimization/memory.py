@@ -41,11 +41,17 @@ _REFUSALS = {kind.code: kind for kind in (RequestRejectedError, EmptyReplyError)
 
 
 class Memory:
-    """`only_for`: a run's id makes its answers its own, shared with no other run; None shares."""
+    """`only_for`: a run's id makes its answers its own, shared with no other run; None shares.
 
-    def __init__(self, store: CallStore, only_for: str | None = None) -> None:
+    `go`: names one go of one run, which a kill does not end and a resume does. What could not be
+    used (a rejection, an answer that broke the rules) is remembered within it alone: whoever mends
+    the cause and resumes wants it asked again.
+    """
+
+    def __init__(self, store: CallStore, only_for: str | None = None, go: str = "") -> None:
         self._store = store
         self._only_for = only_for
+        self._go = go
 
     def key(
         self,
@@ -66,7 +72,8 @@ class Memory:
         )
 
     async def recall(self, key: str) -> Outcome | None:
-        value = await asyncio.to_thread(self._store.get, key)
+        found = await asyncio.to_thread(self._store.get_many, [key, self._unusable(key)])
+        value = found.get(self._unusable(key), found.get(key))
         if value is None:
             return None
         fields = json.loads(value)
@@ -79,4 +86,12 @@ class Memory:
             fields = asdict(outcome)
         else:
             fields = {"refused": outcome.code, "problem": outcome.problem, "fix": outcome.fix}
+            key = self._unusable(key)
         await asyncio.to_thread(self._store.put, key, json.dumps(fields))
+
+    async def set_aside(self, key: str) -> None:
+        """The kept answer could not be used: remember it within this go alone."""
+        await asyncio.to_thread(self._store.move, key, self._unusable(key))
+
+    def _unusable(self, key: str) -> str:
+        return call_key(kind="unusable", go=self._go, key=key)

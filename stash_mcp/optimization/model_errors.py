@@ -77,7 +77,8 @@ FIXES: dict[type[ModelError], str] = {
     ModelNotFoundError: "Check the model's name, written as provider/name, and its base URL.",
     ModelRateLimitError: "Wait, or lower max_concurrency, and start the run again.",
     ModelUnreachableError: "Check that the server is running and that the base URL is right.",
-    ModelServerError: "Wait until the server answers again, and start the run again.",
+    ModelServerError: "Wait until the server answers again, or check that the base URL is the one "
+    "of an OpenAI-compatible server; then start the run again.",
 }
 
 
@@ -141,5 +142,6 @@ def providers_words(error: Exception) -> str:
     prefix = f"litellm.{type(error).__name__}: "
     while message.startswith(prefix):
         message = message.removeprefix(prefix)
-    words = " ".join(message.split())
+    # LiteLLM puts the traceback of its own parsing into some messages.
+    words = " ".join(message.partition("Traceback (most recent call last)")[0].split())
     return words if len(words) <= WORDS_LIMIT else words[:WORDS_LIMIT] + "..."

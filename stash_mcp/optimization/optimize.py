@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from stash_mcp.datasets.examples import asked_alike
 from stash_mcp.models import Example, Heldout, RunRequest, RunResult, ScoredSkill, StopReason
 from stash_mcp.optimization.adapter import Scorer, SkillAdapter
 from stash_mcp.optimization.identity import Identifier, Identity
@@ -23,6 +24,8 @@ class Parts:
     identifier: Identifier
     reflector: Callable[[Identity], Reflector]
     limits: Limits
+    caution: str = ""
+    """What speaks against believing the reward model; said with any gain."""
 
 
 def run_optimization(
@@ -39,14 +42,24 @@ def run_optimization(
         identity = _identity(request, seen, parts.identifier, runner)
         monitor.identified(identity)
         adapter = SkillAdapter(
-            identity, parts.task, parts.scorer, runner, parts.limits.check, monitor.replied
+            identity,
+            parts.task,
+            parts.scorer,
+            runner,
+            examples,
+            parts.limits.check,
+            monitor.replied,
+            monitor.rejected,
         )
         reflector = parts.reflector(identity)
         search = Search(request, seen, identity, adapter, reflector, monitor)
         reason = search.run(runner)
         monitor.phase("measuring on held-out conversations")
         heldout = _measure(adapter, unseen, search)
-    return _result(identity, search, adapter, reason, heldout)
+    result = _result(request, identity, search, adapter, reason, heldout)
+    if result.best_candidate == 0 or not parts.caution:
+        return result
+    return result.model_copy(update={"verdict": f"{result.verdict} {parts.caution}"})
 
 
 def _identity(
@@ -63,23 +76,27 @@ def _identity(
 
 def _measure(adapter: SkillAdapter, unseen: Sequence[Example], search: Search) -> Heldout | None:
     """None where nothing was held out, the seed is the best, or a cap leaves nothing to spend."""
-    if not unseen or search.best == 0:
+    questions = list({asked_alike(example): example for example in unseen}.values())
+    # An interval takes two differences at the least.
+    if len(questions) < 2 or search.best == 0:
         return None
     try:
-        before = adapter.trials(unseen, search.bodies[0])
-        after = adapter.trials(unseen, search.bodies[search.best])
+        before = adapter.trials(questions, search.bodies[0])
+        after = adapter.trials(questions, search.bodies[search.best])
     except SearchStopped:
         return None
     return paired([trial.score for trial in before], [trial.score for trial in after])
 
 
 def _result(
+    request: RunRequest,
     identity: Identity,
     search: Search,
     adapter: SkillAdapter,
     reason: StopReason,
     heldout: Heldout | None,
 ) -> RunResult:
+    failed = adapter.failures.get(search.bodies[search.best], 0)
     seed, best = search.candidates[0], search.candidates[search.best]
     return RunResult(
         skill_name=identity.name,
@@ -100,7 +117,9 @@ def _result(
             examples=len(seed.scores),
             candidates=len(search.candidates),
             heldout=heldout,
+            kept_back=request.heldout,
+            failed=failed,
         ),
         stop_reason=reason,
-        failed_examples=adapter.failures.get(search.bodies[search.best], 0),
+        failed_examples=failed,
     )

@@ -6,6 +6,7 @@ exactly as it stands there. What cannot be used is refused with the reason and a
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -97,22 +98,28 @@ class ModelReflector:
         self.calls = 0
         self._model = model
         self._identity = identity
+        self._asked: Counter[str] = Counter()
 
     async def propose(self, body: str, records: Sequence[ReflectionRecord]) -> str | Refusal:
-        messages = [Message(role="user", content=prompt(self._identity, body, records))]
+        asked = prompt(self._identity, body, records)
+        # A second proposal from the very same prompt is meant to be another one.
+        repetition = self._asked[asked]
+        self._asked[asked] += 1
+        messages = [Message(role="user", content=asked)]
         outcome: str | Refusal = Refusal("nothing was asked")
         for _ in range(MAX_ATTEMPTS):
             self.calls += 1
-            answer = await self._answer(messages)
+            answer = await self._answer(messages, repetition)
             outcome = body_in(answer, body)
             if isinstance(outcome, str):
                 return outcome
+            await self._model.set_aside(messages, repetition=repetition)
             messages = [*messages[:1], *_corrected(answer, outcome)]
         return outcome
 
-    async def _answer(self, messages: Sequence[Message]) -> Answer:
+    async def _answer(self, messages: Sequence[Message], repetition: int) -> Answer:
         try:
-            return await self._model.ask(messages)
+            return await self._model.ask(messages, repetition=repetition)
         except EmptyReplyError:
             return Answer(text="", finish_reason=None)
 

@@ -52,6 +52,9 @@ class Monitor(Protocol):
     def scored(self, candidate: Candidate) -> None:
         """A candidate was scored on every example; number 0 is the seed."""
 
+    def rejected(self, count: int, total: int, words: str) -> None:
+        """The task model rejected `count` of a batch's `total` requests; `words` of the first."""
+
     def log(self, message: str) -> None: ...
 
 

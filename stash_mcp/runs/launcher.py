@@ -27,12 +27,22 @@ def ensure_worker(settings: Settings) -> bool:
     return True
 
 
-def spawn_worker(settings: Settings) -> None:
-    """Start a worker, which leaves again where another one stays alive."""
+def spawn_waiting_worker(settings: Settings) -> None:
+    """Start a worker with this process's environment that waits while another one is alive.
+
+    A living worker has the environment of whoever started it, which may lack a key that is here.
+    Keys are never stored, so only a process can hand them on.
+    """
+    spawn_worker(settings, wait=True)
+
+
+def spawn_worker(settings: Settings, *, wait: bool = False) -> None:
+    """Start a worker, which leaves again where another one stays alive, or waits for its end."""
     home = settings.home
     log = private_dir(home) / "worker.log"
     command = [sys.executable, "-m", "stash_mcp.worker", "--home", str(home)]
-    with os_errors("open", log), log.open("wb") as output:
+    command += ["--wait"] if wait else []
+    with os_errors("open", log), log.open("ab" if wait else "wb") as output:
         log.chmod(0o600)
         process = subprocess.Popen(
             command,

@@ -7,13 +7,14 @@ processes that try the same change one wins and the other is told.
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from stash_mcp.errors import NotFoundError
 from stash_mcp.models import (
     Candidate,
     Event,
+    InstallWish,
     Job,
     JobKind,
     JobStatus,
@@ -25,6 +26,8 @@ from stash_mcp.models import (
 from stash_mcp.storage.database import Database
 
 Clock = Callable[[], datetime]
+Can = Callable[[Sequence[str]], bool]
+"""Whether this process has the variables that a job needs."""
 
 _NOUNS = {JobKind.GEPA: "run", JobKind.TRAIN: "reward model"}
 _LISTINGS = {
@@ -47,11 +50,14 @@ class JobStore:
         request: TrainRequest | RunRequest,
         plan: Plan | None = None,
         request_key: str | None = None,
+        install: InstallWish | None = None,
+        needs: Sequence[str] = (),
         result: str | None = None,
     ) -> None:
         """Add a job at the end of the queue; or, with a result (JSON text), one that is done.
 
-        request_key: digest of all that decides the job, for finding an equal one.
+        request_key: digest of all that decides the job, for finding an equal one. install: what
+        happens to the skill at the end. needs: variables that its worker's environment must have.
         """
         status = JobStatus.QUEUED if result is None else JobStatus.SUCCEEDED
         now = self._now()
@@ -60,8 +66,8 @@ class JobStore:
                 """
                 INSERT INTO jobs
                     (id, kind, name, status, request, plan, progress, created_at, request_key,
-                     result, finished_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     result, finished_at, install, install_state, needs)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 (
                     job_id,
@@ -75,6 +81,9 @@ class JobStore:
                     request_key,
                     result,
                     None if result is None else now,
+                    None if install is None else install.model_dump_json(),
+                    "off" if install is None or install.mode == "off" else "waiting",
+                    json.dumps(list(needs)),
                 ),
             )
 
@@ -106,23 +115,25 @@ class JobStore:
             ).fetchall()
         return [_job(row) for row in rows]
 
-    def has_work(self) -> bool:
-        """Whether a job waits, or is marked as running (by a worker alive or dead)."""
+    def has_work(self, can: Can = lambda needs: True) -> bool:
+        """Whether a job waits, or is marked as running (by a worker alive or dead), that can be
+        done with what it needs."""
         with self._database.read() as connection:
-            row = connection.execute(
-                "SELECT 1 FROM jobs WHERE status IN (?, ?) LIMIT 1",
+            rows = connection.execute(
+                "SELECT needs FROM jobs WHERE status IN (?, ?)",
                 (JobStatus.QUEUED, JobStatus.RUNNING),
-            ).fetchone()
-        return row is not None
+            ).fetchall()
+        return any(can(json.loads(row["needs"])) for row in rows)
 
     # --- the worker's side ---
 
-    def claim_next(self) -> Job | None:
-        """Mark the oldest queued job as running and return it."""
+    def claim_next(self, can: Can = lambda needs: True) -> Job | None:
+        """Mark the oldest queued job that can be done as running and return it."""
         with self._database.write() as connection:
-            row = connection.execute(
-                "SELECT id FROM jobs WHERE status = ? ORDER BY seq LIMIT 1", (JobStatus.QUEUED,)
-            ).fetchone()
+            rows = connection.execute(
+                "SELECT id, needs FROM jobs WHERE status = ? ORDER BY seq", (JobStatus.QUEUED,)
+            ).fetchall()
+            row = next((row for row in rows if can(json.loads(row["needs"]))), None)
             if row is None:
                 return None
             connection.execute(
@@ -185,7 +196,7 @@ class JobStore:
         with self._database.write() as connection:
             changed = connection.execute(
                 """
-                UPDATE jobs SET status = ?, deaths = 0, reason = NULL, error = NULL,
+                UPDATE jobs SET status = ?, deaths = 0, go = go + 1, reason = NULL, error = NULL,
                     finished_at = NULL WHERE id = ? AND status IN (?, ?)
                 """,
                 (JobStatus.QUEUED, job_id, JobStatus.FAILED, JobStatus.CANCELLED),
@@ -312,8 +323,15 @@ def _job(row: sqlite3.Row) -> Job:
         reason=row["reason"],
         error=row["error"],
         attempts=row["attempts"],
+        needs=tuple(json.loads(row["needs"])),
+        go=row["go"],
         deaths=row["deaths"],
         death_place=row["death_place"],
+        install=InstallWish(mode="off")
+        if row["install"] is None
+        else InstallWish.model_validate_json(row["install"]),
+        install_state=row["install_state"],
+        install_note=row["install_note"],
         heartbeat_at=_time(row["heartbeat_at"]),
         created_at=datetime.fromisoformat(row["created_at"]),
         started_at=_time(row["started_at"]),

@@ -5,14 +5,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import CallToolResult, InputRequiredResult
+from mcp.types import CallToolResult, InputRequiredResult, TextContent
 
 from stash_mcp import __version__
 from stash_mcp.backends.base import Backend
 from stash_mcp.errors import StashSkillsError
+from stash_mcp.models import Notice
+from stash_mcp.server.installed_tools import InstalledTools
 from stash_mcp.server.opening import LazyBackend
 from stash_mcp.server.refusals import refusal, unknown_arguments
 from stash_mcp.server.run_tools import RunTools
@@ -37,7 +40,8 @@ what it will spend.
 6. get_run(run_id, wait_seconds=50): until the run is over. Repeat its verdict as it is; where it \
 says that there is no improvement, say so.
 7. list_candidates(run_id), then with candidate=N: read the skill before it is installed.
-8. install_skill(run_id): only when the person agrees. Tell them what `visibility` says.
+8. install_skill(run_id): only when the person agrees. Tell them what `visibility` says. \
+Later: list_installed_skills, rollback_skill, uninstall_skill.
 
 Trainings and runs go on in a process of their own when this session ends; list_runs and \
 list_reward_models find them again. cancel_run stops one and keeps what a run has scored; \
@@ -47,16 +51,34 @@ skills. The same is there in a shell: stash-skills --help."""
 
 
 class SkillServer(MCPServer[Any]):
-    """An MCP server whose refused and failed tool calls say what to do next."""
+    """An MCP server whose refused and failed tool calls say what to do next, and whose answers
+    carry the news of the watcher.
+    """
+
+    take_notices: Callable[[], list[Notice]]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         try:
             await self._refuse_unknown(name, arguments)
-            return await super().call_tool(name, arguments, context)
+            answer = await super().call_tool(name, arguments, context)
+            return await self._with_notices(answer)
         except (ToolError, StashSkillsError) as error:
             return refusal(name, error)
+
+    async def _with_notices(
+        self, answer: CallToolResult | InputRequiredResult
+    ) -> CallToolResult | InputRequiredResult:
+        """The answer and what the watcher did since the last one, as text and structured."""
+        if not isinstance(answer, CallToolResult) or answer.is_error:
+            return answer
+        said = [notice.note for notice in await anyio.to_thread.run_sync(self.take_notices)]
+        if not said:
+            return answer
+        content = [*answer.content, *(TextContent(type="text", text=note) for note in said)]
+        structured = {**(answer.structured_content or {}), "notices": said}
+        return answer.model_copy(update={"content": content, "structured_content": structured})
 
     async def _refuse_unknown(self, name: str, arguments: dict[str, Any]) -> None:
         for tool in await self.list_tools():
@@ -88,8 +110,9 @@ def build_server(
         TrainingTools(backend),
         RunTools(backend, clock, poll_seconds),
         SkillTools(backend),
+        InstalledTools(backend),
     )
-    return SkillServer(
+    server = SkillServer(
         NAME,
         title="Stash skills",
         version=__version__,
@@ -97,3 +120,5 @@ def build_server(
         tools=[tool for group in groups for tool in group.tools()],
         log_level="WARNING",
     )
+    server.take_notices = lambda: backend().take_notices()
+    return server

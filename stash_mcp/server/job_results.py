@@ -19,7 +19,7 @@ from stash_mcp.models import (
 )
 from stash_mcp.server.jobs import Job
 from stash_mcp.server.money import spent
-from stash_mcp.server.results import Result
+from stash_mcp.server.results import Part, Result
 from stash_mcp.server.shortening import (
     MODEL_CHARACTERS,
     REASON_CHARACTERS,
@@ -34,13 +34,13 @@ EVENT_CHARACTERS = 300
 ERROR_CHARACTERS = 2000
 
 
-class EventRow(Result):
+class EventRow(Part):
     number: int
     at: datetime
     message: str
 
 
-class Spent(Result):
+class Spent(Part):
     """Of one model. The cost is left out where the model's price is not known."""
 
     calls: int
@@ -55,7 +55,7 @@ class Spent(Result):
         return cls(**usage.model_dump(), in_words=spent(usage))
 
 
-class RunFacts(Result):
+class RunFacts(Part):
     stop_reason: StopReason | None = Field(None, description="Why the search ended")
     partial: bool = Field(description="Stopped early; the candidates are those until then")
     reward_model_id: str
@@ -103,7 +103,7 @@ class RunFacts(Result):
         )
 
 
-class TrainingFacts(Result):
+class TrainingFacts(Part):
     name: str
     base_model: str
     traces: int

@@ -22,12 +22,20 @@ IDS_SHOWN = 40
 ANNOTATIONS_SHOWN = 8
 
 
-class Result(BaseModel):
+class Part(BaseModel):
+    """A part of an answer."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @model_serializer(mode="wrap")
     def _without_nulls(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {key: _present(value) for key, value in handler(self).items() if value is not None}
+
+
+class Result(Part):
+    """A whole answer."""
+
+    notices: tuple[str, ...] | None = Field(None, description="News for the person")
 
 
 def _present(value: object) -> object:
@@ -70,7 +78,7 @@ def _after_import(report: ImportReport) -> str:
     )
 
 
-class AnnotationRow(Result):
+class AnnotationRow(Part):
     id: str
     step: int | None = Field(None, description="Left out: on the whole conversation")
     rating: Literal["up", "down"] | None = None
@@ -108,7 +116,7 @@ class AnnotateResult(Result):
         )
 
 
-class TraceRow(Result):
+class TraceRow(Part):
     trace_id: str
     title: str | None = None
     steps: int
@@ -141,7 +149,7 @@ class TraceList(Result):
         )
 
 
-class StepView(Result):
+class StepView(Part):
     step: int = Field(description="Its number, for annotate_trace")
     role: str
     content: str

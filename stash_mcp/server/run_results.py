@@ -8,7 +8,7 @@ from pydantic import Field
 from stash_mcp.backends.base import StartedRun
 from stash_mcp.models import JobStatus, Plan, Run
 from stash_mcp.server.jobs import Stopped
-from stash_mcp.server.results import Result
+from stash_mcp.server.results import Part, Result
 from stash_mcp.server.shortening import (
     MODEL_CHARACTERS,
     REASON_CHARACTERS,
@@ -20,6 +20,7 @@ from stash_mcp.server.shortening import (
 )
 from stash_mcp.server.wording import (
     EQUAL_RUN,
+    at_the_end,
     next_for_run,
     next_step,
     plan_in_words,
@@ -33,6 +34,7 @@ class StartResult(Result):
     existing: bool = Field(description="An equal run was there already; nothing was started")
     plan_in_words: tuple[str, ...]
     plan: Plan
+    at_the_end: str = Field(description="What happens to the skill then; tell the person")
     next: str
 
     @classmethod
@@ -45,6 +47,7 @@ class StartResult(Result):
             existing=started.existing,
             plan_in_words=tuple(plan_in_words(run.plan, run.request.reflection_model)),
             plan=run.plan,
+            at_the_end=at_the_end(run.install),
             next=note + next_for_run(run),
         )
 
@@ -80,7 +83,7 @@ class JobChange(Result):
         )
 
 
-class RunRow(Result):
+class RunRow(Part):
     run_id: str
     status: JobStatus
     skill_name: str | None = None

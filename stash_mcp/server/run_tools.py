@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
-from stash_mcp.backends.base import RunOrder
+from stash_mcp.backends.base import RunOrder, Scope
 from stash_mcp.models import BUILTIN_REFLECTION
 from stash_mcp.server.job_results import JobState
 from stash_mcp.server.jobs import queue_places, stop
@@ -110,6 +110,15 @@ class RunTools:
             bool, Field(description="Take no answer that another run paid for")
         ] = False,
         new: Annotated[bool, Field(description="Start even if an equal run is there")] = False,
+        install: Annotated[
+            Literal["default", "auto", "ask", "off"],
+            Field(description="At the end: install if better, keep it staged, or nothing"),
+        ] = "default",
+        install_agents: Annotated[
+            tuple[str, ...], Field(min_length=1, max_length=10, description="Into these agents'")
+        ] = ("claude-code",),
+        install_scope: Annotated[Scope, Field(description="This project, or all")] = "project",
+        min_gain: Annotated[float, Field(ge=0, le=1, description="Less gain is only staged")] = 0.0,
     ) -> StartResult:
         """Use this when a reward model has succeeded, to evolve a skill with GEPA from the
         reviewers' comments.
@@ -141,6 +150,10 @@ class RunTools:
             no_improvement_for=no_improvement_for,
             fresh=fresh,
             new=new,
+            install=None if install == "default" else install,
+            install_agents=install_agents,
+            install_scope=install_scope,
+            min_gain=min_gain,
         )
         return StartResult.of(self._backend().start_run(order))
 

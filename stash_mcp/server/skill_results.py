@@ -1,14 +1,13 @@
-"""What the tools for candidates and installing return."""
+"""What the tool for candidates returns."""
 
 import difflib
 from collections.abc import Sequence
 
 from pydantic import Field
 
-from stash_mcp.backends.base import InstallOutcome
 from stash_mcp.errors import NotFoundError
 from stash_mcp.models import Candidate, Run
-from stash_mcp.server.results import Result
+from stash_mcp.server.results import Part, Result
 from stash_mcp.server.shortening import characters_within, fit, next_offset, one_line, shorten
 from stash_mcp.server.wording import PARTIAL
 
@@ -17,7 +16,7 @@ DIFF_BYTES = 9_000
 LINE_CHARACTERS = 160
 
 
-class CandidateRow(Result):
+class CandidateRow(Part):
     candidate: int = Field(description="0 is the seed")
     score: float = Field(description="Mean over the conversations, 0 to 1")
     gain: float = Field(description="Over the seed")
@@ -35,7 +34,7 @@ class CandidateRow(Result):
         )
 
 
-class CandidateText(Result):
+class CandidateText(Part):
     skill: str = Field(description="The whole SKILL.md")
     diff_to_seed: str = Field(description="Unified diff; empty for the seed")
 
@@ -95,31 +94,6 @@ def _without_candidates(run: Run) -> str:
     if run.status.is_final:
         return "None was scored before the run ended; get_run has the reason."
     return "None is scored yet: wait with get_run(run_id, wait_seconds=50)."
-
-
-class InstallResult(Result):
-    path: str
-    name: str
-    action: str = Field(description="created, replaced or unchanged")
-    scope: str
-    run_id: str
-    candidate: int
-    partial: bool = Field(description="From a run that was stopped early")
-    warning: str | None = Field(None, description="Tell the person")
-    sha256: str
-    backup: str | None = Field(None, description="Where the replaced file was kept")
-    visibility: str = Field(description="Whether the running agent sees it; tell the person")
-
-    @classmethod
-    def of(cls, outcome: InstallOutcome, run: Run) -> "InstallResult":
-        return cls(
-            **outcome.installation.model_dump(exclude={"agent", "installed_at"}),
-            action=outcome.action,
-            partial=run.partial,
-            warning=PARTIAL if run.partial else None,
-            backup=outcome.backup,
-            visibility=outcome.visibility,
-        )
 
 
 def find(candidates: Sequence[Candidate], run_id: str, number: int) -> Candidate:

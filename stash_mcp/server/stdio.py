@@ -11,6 +11,8 @@ from mcp.server import MCPServer
 
 from stash_mcp.backends.base import Backend
 from stash_mcp.server.app import build_server
+from stash_mcp.server.opening import LazyBackend
+from stash_mcp.server.watching import watch_in_background
 from stash_mcp.settings import load_settings
 
 # Those that exist on this platform.
@@ -27,7 +29,9 @@ def serve() -> NoReturn:
 
         return open_local_backend(settings)
 
-    serve_stdio(build_server(open_backend, settings.project_dir))
+    backend = LazyBackend(open_backend)
+    watch_in_background(backend, settings.home)
+    serve_stdio(build_server(backend, settings.project_dir))
 
 
 def serve_stdio(server: MCPServer[Any]) -> NoReturn:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pydantic import Field
 
 from stash_mcp.models import JobStatus, RewardModel
-from stash_mcp.server.results import Result
+from stash_mcp.server.results import Part, Result
 from stash_mcp.server.shortening import (
     MODEL_CHARACTERS,
     REASON_CHARACTERS,
@@ -39,7 +39,7 @@ class TrainResult(Result):
         )
 
 
-class ModelRow(Result):
+class ModelRow(Part):
     reward_model_id: str
     name: str
     status: JobStatus

@@ -6,11 +6,21 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from stash_mcp.models import BUILTIN_REFLECTION, JobStatus, Plan, RewardModel, Run, StopReason
+from stash_mcp.models import (
+    BUILTIN_REFLECTION,
+    InstallWish,
+    JobStatus,
+    Plan,
+    RewardModel,
+    Run,
+    StopReason,
+    TrainMetrics,
+)
 from stash_mcp.server.counting import count
 from stash_mcp.server.jobs import Job
 from stash_mcp.server.money import expected_cost
 
+FEW_PAIRS = 20
 EQUAL_RUN = "An equal run is there already;"
 PARTIAL = (
     "A partial result: the run was stopped early, so this is of what was scored until then, and "
@@ -136,3 +146,34 @@ def where_it_stands(job: Job, places: Mapping[str, int]) -> str | None:
         return place_in_words(places[job.id])
     now = job.progress
     return f"{now.phase} {now.done}/{now.total}" if now.total else now.phase
+
+
+def at_the_end(wish: InstallWish) -> str:
+    """What happens to the skill when the run ends."""
+    places = ", ".join(target.skills_dir for target in wish.targets)
+    match wish.mode:
+        case "off":
+            return "The skill is not installed by itself when the run ends."
+        case "ask":
+            return f"When the run ends, its skill waits for a word before it goes into {places}."
+        case "auto":
+            return (
+                f"When the run ends, its skill is installed into {places} if it beats the seed by "
+                f"more than {wish.min_gain:g} and nothing stands against it."
+            )
+
+
+def accuracy_in_words(metrics: TrainMetrics) -> str:
+    """How well the reward model ranks what it did not see, beside what length alone would do."""
+    if metrics.eval_accuracy is None:
+        reason = metrics.eval_accuracy_reason or "no pairs could be held out"
+        return f"no held-out accuracy: {reason}"
+    pairs = count(metrics.eval_pairs, "held-out pair")
+    right = round(metrics.eval_accuracy * metrics.eval_pairs)
+    if metrics.eval_pairs < FEW_PAIRS:
+        return f"ranks {right} of {pairs} right, too few to tell"
+    length = max(metrics.length_accuracy or 0.0, 1 - (metrics.length_accuracy or 0.0))
+    return (
+        f"ranks {metrics.eval_accuracy:.0%} of {pairs} right (chance 50 %, length alone "
+        f"{length:.0%})"
+    )

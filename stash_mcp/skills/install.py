@@ -1,47 +1,59 @@
-"""A skill into an agent's skills folder: whole or not at all, and never over somebody's work.
+"""A skill into agents' skills folders: whole or not at all, and never over somebody's work.
 
 What is ours is a SKILL.md whose SHA-256 is the latest that the manifest has for its path; any other
-is only replaced by `force`, after a copy. Everything is staged beside the skills folder, never in
-it: an agent lists whatever folder it finds there as a skill.
+is only replaced by `force`, after a copy. Each installation is a version, whose text is kept.
 
-Not covered: which skill goes where by itself when a run ends, and taking one away again.
+Not covered: which skill goes where by itself when a run ends (backends/local/watching.py); former
+versions and taking a skill away (history.py).
 """
 
 import contextlib
-import hashlib
-import os
-import stat
-import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from stash_mcp.errors import InstallConflictError, InstallError
+from stash_mcp.errors import InputError, InstallConflictError, InstallError
 from stash_mcp.models import Installation
 from stash_mcp.skills.document import read_document
 from stash_mcp.skills.manifest import Manifest
 from stash_mcp.skills.place import SKILL_FILE, Place, look, unified_diff
-from stash_mcp.skills.scan import find_active
-from stash_mcp.skills.targets import Target, agent
-from stash_mcp.storage.files import os_errors, private_dir, replace, try_lock, write_atomic
+from stash_mcp.skills.scan import RULES, Finding, find_active
+from stash_mcp.skills.targets import Target, visibility
+from stash_mcp.skills.versions import kept, sha256
+from stash_mcp.skills.writing import LOCK_NAME, back_up, clean_up, write
+from stash_mcp.storage.files import try_lock
 
 Action = Literal["created", "replaced", "unchanged"]
 
 LOCK_SECONDS = 30.0
-_STAGING_PREFIX = ".stash-skills-"
+_MAX_LISTED = 10
 
 
 @dataclass(frozen=True)
 class Installed:
-    """backup: the copy of what was replaced, if one was made. visibility: whether a running agent
-    sees the skill, in a sentence or two."""
+    """What was done, or with `dry_run` what would be.
+
+    backup: the copy of what was replaced, if one was made. visibility: whether a running agent
+    sees the skill, in a sentence or two. diff: unified, from what stood there. findings: what is
+    told of the text, with those that were accepted.
+    """
 
     installation: Installation
     action: Action
     backup: Path | None
     visibility: str
+    diff: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What is to be done at one target; found out before anything is written."""
+
+    done: Installed
+    place: Place
 
 
 def install(
@@ -54,48 +66,127 @@ def install(
     backups_dir: Path,
     force: bool,
     now: datetime,
+    accept_findings: Collection[str] = (),
+    dry_run: bool = False,
+    kind: Literal["install", "rollback"] = "install",
+    by_itself: bool = False,
 ) -> Installed:
-    """Make `<skills_dir>/<name>/SKILL.md` hold exactly `skill_text`; the name is the text's own.
+    """`install_all` for one target."""
+    [done] = install_all(
+        skill_text,
+        targets=[target],
+        run_id=run_id,
+        candidate=candidate,
+        manifest=manifest,
+        backups_dir=backups_dir,
+        force=force,
+        now=now,
+        accept_findings=accept_findings,
+        dry_run=dry_run,
+        kind=kind,
+        by_itself=by_itself,
+    )
+    return done
+
+
+def install_all(
+    skill_text: str,
+    *,
+    targets: Sequence[Target],
+    run_id: str,
+    candidate: int,
+    manifest: Manifest,
+    backups_dir: Path,
+    force: bool,
+    now: datetime,
+    accept_findings: Collection[str] = (),
+    dry_run: bool = False,
+    kind: Literal["install", "rollback"] = "install",
+    by_itself: bool = False,
+) -> tuple[Installed, ...]:
+    """Make `<skills_dir>/<name>/SKILL.md` of every target hold exactly `skill_text`; the name is
+    the text's own. One outcome for each target.
 
     The same text twice changes nothing on disk. Other files in the skill's folder are not touched.
     force: replace a file that is not ours, after a copy into `backups_dir`; nothing else is
-    forced. now: with a time zone.
+    forced. now: with a time zone. accept_findings: rules of the scan whose high findings do not
+    stop the installation. dry_run: find out all of it, and write nothing.
+    by_itself: nobody asked for it just now, so a skill that a person removed stays removed.
 
-    Raises, with nothing changed: SkillDocumentError for a text that is no SKILL.md; InstallError
-    for a link or another kind of file in the way, a name that differs from a neighbour's only in
-    case, or a body with something active in it; InstallConflictError, with a diff, for a file that
-    is not ours; StorageError where the disk refuses.
+    Raises, with nothing changed at any target: SkillDocumentError for a text that is no SKILL.md;
+    InstallError for a link or another kind of file in the way, a name that differs from a
+    neighbour's only in case, or a body with high findings; InstallConflictError, with a diff, for
+    a file that is not ours. StorageError where the disk refuses; targets before that one are done.
     """
     document = read_document(skill_text)
     _refuse_other_keys(document.other_keys)
-    with _only_installer(backups_dir.parent / "install.lock"):
-        place = look(target.skills_dir, document.skill.name)
-        visibility = _visibility(target, place)
-        wanted = Installation(
-            path=str(place.file),
-            name=document.skill.name,
-            agent=target.agent,
-            scope=target.scope,
-            run_id=run_id,
-            candidate=candidate,
-            sha256=_sha256(skill_text.encode()),
-            installed_at=now,
-        )
-        if place.content == skill_text.encode():
-            return Installed(_known(wanted, manifest), "unchanged", None, visibility)
-        _refuse_active(skill_text)
-        if not force:
-            _refuse_not_ours(place, skill_text, manifest.latest(wanted.path))
-        backup = _back_up(place, backups_dir, now) if force else None
-        with manifest.recording(wanted):
-            _write(place, skill_text)
-        action: Action = "created" if place.content is None else "replaced"
-        return Installed(wanted, action, backup, visibility)
+    with only_installer(backups_dir):
+        places = [look(target.skills_dir, document.skill.name) for target in targets]
+        findings = _accepted(skill_text, places, accept_findings)
+        steps = []
+        for target, place in zip(targets, places, strict=True):
+            path = str(place.file)
+            wanted = Installation(
+                path=path,
+                name=document.skill.name,
+                agent=target.agent,
+                scope=target.scope,
+                run_id=run_id,
+                candidate=candidate,
+                sha256=sha256(skill_text.encode()),
+                installed_at=now,
+                version=manifest.next_version(path),
+                kind=kind,
+            )
+            if by_itself:
+                _refuse_removed(place, manifest.latest(path))
+            if place.content != skill_text.encode() and not force:
+                refuse_not_ours(place, skill_text, manifest.latest(path))
+            backup = back_up(place, backups_dir, now, dry_run=True) if force else None
+            steps.append(
+                _Step(_planned(wanted, place, target, backup, skill_text, findings), place)
+            )
+        if dry_run:
+            return tuple(step.done for step in steps)
+        return tuple(_do(step, skill_text, manifest, backups_dir, force=force) for step in steps)
+
+
+def _planned(
+    wanted: Installation,
+    place: Place,
+    target: Target,
+    backup: Path | None,
+    skill_text: str,
+    findings: tuple[Finding, ...],
+) -> Installed:
+    seen = _visibility(target, place)
+    if place.content == skill_text.encode():
+        return Installed(wanted, "unchanged", None, seen, "", findings)
+    action: Action = "created" if place.content is None else "replaced"
+    return Installed(wanted, action, backup, seen, unified_diff(place, skill_text), findings)
+
+
+def _do(
+    step: _Step, skill_text: str, manifest: Manifest, backups_dir: Path, *, force: bool
+) -> Installed:
+    wanted = step.done.installation
+    # A target before may have been the same folder, which several agents share.
+    place = look(step.place.skills_dir, wanted.name)
+    clean_up(place, backups_dir)
+    if place.content == skill_text.encode():
+        with kept(backups_dir, place.content):
+            known = _known(wanted, manifest)
+        return replace(step.done, installation=known, action="unchanged", backup=None, diff="")
+    backup = back_up(place, backups_dir, wanted.installed_at, dry_run=False) if force else None
+    with kept(backups_dir, skill_text.encode()), manifest.recording(wanted):
+        write(step.place, skill_text, backups_dir)
+    return replace(step.done, backup=backup)
 
 
 @contextlib.contextmanager
-def _only_installer(lock: Path) -> Iterator[None]:
-    with try_lock(lock, timeout=LOCK_SECONDS) as held:
+def only_installer(backups_dir: Path) -> Iterator[None]:
+    """Hold the lock of all that is written into skills folders from this library."""
+    with try_lock(backups_dir.parent / LOCK_NAME, timeout=LOCK_SECONDS) as held:
         if not held:
             raise InstallError(
                 f"Another installation has been going on for {LOCK_SECONDS:.0f} s.",
@@ -116,109 +207,68 @@ def _refuse_other_keys(other_keys: tuple[str, ...]) -> None:
         )
 
 
-def _refuse_active(skill_text: str) -> None:
-    active = [finding for finding in find_active(skill_text) if finding.severity == "high"]
-    if active:
-        listed = " ".join(f"{finding.rule} in line {finding.line}." for finding in active[:10])
+def _accepted(
+    skill_text: str, places: Sequence[Place], accept_findings: Collection[str]
+) -> tuple[Finding, ...]:
+    """What the scan finds in the text; refuses what is high and was not accepted."""
+    _refuse_unknown_rules(accept_findings)
+    found = find_active(skill_text)
+    if all(place.content == skill_text.encode() for place in places):
+        return found
+    refused = [row for row in found if row.severity == "high" and row.rule not in accept_findings]
+    if refused:
+        listed = " ".join(f"{row.rule} in line {row.line}: {row.why}" for row in _first_of(refused))
+        ids = ", ".join(dict.fromkeys(row.rule for row in refused))
         raise InstallError(
-            f"The skill holds what an agent would execute or read on load: {listed} "
-            f"{active[0].why}",
-            "Choose another candidate, or start another run; nothing was written.",
+            f"The skill holds what can harm whoever loads it: {listed}",
+            "Nothing was written. Choose another candidate or start another run; or, if the person "
+            f"has read these lines and wants them, accept these findings: {ids}.",
+        )
+    return found
+
+
+def _first_of(findings: Sequence[Finding]) -> list[Finding]:
+    """The first finding of each rule, then the others, at most ten."""
+    first = {row.rule: row for row in reversed(findings)}
+    ordered = sorted(findings, key=lambda row: row is not first[row.rule])
+    return ordered[:_MAX_LISTED]
+
+
+def _refuse_unknown_rules(ids: Collection[str]) -> None:
+    known = {rule.id for rule in RULES}
+    if unknown := sorted(set(ids) - known):
+        raise InputError(
+            f"No finding is called {', '.join(unknown)}.",
+            f"The findings are: {', '.join(sorted(known))}.",
         )
 
 
-def _refuse_not_ours(place: Place, skill_text: str, latest: Installation | None) -> None:
+def _refuse_removed(place: Place, latest: Installation | None) -> None:
+    if latest is not None and place.content is None:
+        raise InstallError(
+            f"{place.file} was removed since it was installed; it was not put back.",
+            "Install it by hand if it is wanted again.",
+        )
+
+
+def refuse_not_ours(place: Place, text: str, latest: Installation | None) -> None:
+    """Raise InstallConflictError, with the diff to `text`, unless the file is as we wrote it."""
     if place.content is None:
         return
-    if latest is not None and latest.sha256 == _sha256(place.content):
+    ours = latest is not None and latest.kind != "uninstall"
+    if ours and latest is not None and latest.sha256 == sha256(place.content):
         return
     story = (
-        "was not written by stash-skills"
-        if latest is None
-        else f"was edited since stash-skills wrote it on {latest.installed_at:%Y-%m-%d %H:%M}"
+        f"was edited since stash-skills wrote it on {latest.installed_at:%Y-%m-%d %H:%M}"
+        if ours and latest is not None
+        else "was not written by stash-skills"
     )
     raise InstallConflictError(
         f"{place.file} {story}; it was left as it is.",
         "Keep it; or replace it with force, which makes a copy first; or install under another "
         "name, by starting a run with another skill_name.",
-        unified_diff(place, skill_text),
+        unified_diff(place, text),
     )
-
-
-# --- what is written ---
-
-
-def _write(place: Place, skill_text: str) -> None:
-    with _parents(place.skills_dir), _staged(place, skill_text) as staged:
-        _refuse_changed_meanwhile(place)
-        with os_errors("install", place.file):
-            if place.folder_exists:
-                replace(staged / SKILL_FILE, place.file)
-            else:
-                replace(staged, place.folder)
-
-
-@contextlib.contextmanager
-def _parents(skills_dir: Path) -> Iterator[None]:
-    """Make the skills folder and its parents; those made here go again if the block fails."""
-    missing = [folder for folder in (skills_dir, *skills_dir.parents) if not folder.exists()]
-    try:
-        with os_errors("make the folder", skills_dir):
-            skills_dir.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
-        for folder in missing:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
-
-
-@contextlib.contextmanager
-def _staged(place: Place, skill_text: str) -> Iterator[Path]:
-    """The skill's folder, ready to be moved in, on the same file system as the skills folder."""
-    beside = place.skills_dir.parent
-    with os_errors("stage the skill in", beside):
-        holder = tempfile.TemporaryDirectory(
-            prefix=_STAGING_PREFIX, dir=beside, ignore_cleanup_errors=True
-        )
-    with holder:
-        folder = Path(holder.name, place.folder.name)
-        with os_errors("stage the skill in", beside):
-            folder.mkdir()
-            mode = _file_mode(place.file if place.content is not None else folder)
-        write_atomic(folder / SKILL_FILE, skill_text, mode=mode)
-        yield folder
-
-
-def _file_mode(model: Path) -> int:
-    # A skill is shared with others: it gets the mode that the user's umask gives, or keeps its own.
-    return stat.S_IMODE(model.stat().st_mode) & 0o666
-
-
-def _refuse_changed_meanwhile(place: Place) -> None:
-    present = look(place.skills_dir, place.folder.name)
-    if (present.folder_exists, present.content) != (place.folder_exists, place.content):
-        raise InstallError(
-            f"{place.file} was changed while the skill was being installed; it was left as it is.",
-            "Do it again.",
-        )
-
-
-def _back_up(place: Place, backups_dir: Path, now: datetime) -> Path | None:
-    if place.content is None:
-        return None
-    if Path(os.path.realpath(backups_dir)).is_relative_to(place.skills_dir):
-        raise InstallError(
-            f"The folder for backups, {backups_dir}, is inside the skills folder, where an agent "
-            "would list them as skills.",
-            "Set STASH_MCP_HOME to a folder outside it.",
-        )
-    folder = private_dir(backups_dir)
-    stamp = f"{place.folder.name}-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
-    names = (f"{stamp}{f'-{number}' if number else ''}.md" for number in range(1_000_000))
-    backup = next(folder / name for name in names if not (folder / name).exists())
-    write_atomic(backup, place.content)
-    return backup
 
 
 # --- what is told ---
@@ -231,7 +281,7 @@ def _known(wanted: Installation, manifest: Manifest) -> Installation:
     writing and recording is completed so.
     """
     latest = manifest.latest(wanted.path)
-    if latest is not None and _origin(latest) == _origin(wanted):
+    if latest is not None and _origin(latest) == _origin(wanted) and latest.kind != "uninstall":
         return latest
     manifest.record(wanted)
     return wanted
@@ -242,15 +292,10 @@ def _origin(installation: Installation) -> tuple[str, str, int]:
 
 
 def _visibility(target: Target, place: Place) -> str:
-    row = agent(target.agent)
-    seen = row.seen_if_folder_existed if place.skills_dir_exists else row.seen_if_folder_is_new
+    seen = visibility(target, folder_existed=place.skills_dir_exists)
     if target.overriding_dir is None:
         return seen
     other = target.overriding_dir / place.folder.name / SKILL_FILE
     if not other.exists():
         return seen
     return f"{seen} But {other}, a personal skill of the same name, hides it."
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -25,36 +25,44 @@ class Manifest:
         The library is known to be writable before the block runs. A kill between the block's end
         and the commit leaves a whole file that is not recorded; installing it again records it.
         """
+        row = {**dict(installation), "installed_at": installation.installed_at.isoformat()}
         with self._database.write() as connection:
             connection.execute(
                 """
                 INSERT INTO installations
-                    (path, name, agent, scope, run_id, candidate, sha256, installed_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    (path, name, agent, scope, run_id, candidate, sha256, installed_at, version,
+                     kind)
+                VALUES (:path, :name, :agent, :scope, :run_id, :candidate, :sha256, :installed_at,
+                        :version, :kind)
                 """,
-                (
-                    installation.path,
-                    installation.name,
-                    installation.agent,
-                    installation.scope,
-                    installation.run_id,
-                    installation.candidate,
-                    installation.sha256,
-                    installation.installed_at.isoformat(),
-                ),
+                row,
             )
             yield
 
     def latest(self, path: str) -> Installation | None:
-        """The last thing that we wrote to this file."""
+        """The last thing that we did to this file; an `uninstall` where we took it away."""
         with self._database.read() as connection:
             row = connection.execute(
                 "SELECT * FROM installations WHERE path = ? ORDER BY seq DESC LIMIT 1", (path,)
             ).fetchone()
         return None if row is None else _installation(row)
 
+    def versions(self, path: str) -> list[Installation]:
+        """What we wrote to this file, oldest first."""
+        return [row for row in self.all() if row.path == path and row.kind != "uninstall"]
+
+    def next_version(self, path: str) -> int:
+        return len(self.versions(path)) + 1
+
+    def latest_of_each(self) -> list[Installation]:
+        """The last thing that we did to each file, in the order of the first installations."""
+        latest: dict[str, Installation] = {}
+        for row in self.all():
+            latest[row.path] = row
+        return list(latest.values())
+
     def all(self) -> list[Installation]:
-        """Every installation, oldest first."""
+        """Everything that was done, oldest first."""
         with self._database.read() as connection:
             rows = connection.execute("SELECT * FROM installations ORDER BY seq").fetchall()
         return [_installation(row) for row in rows]

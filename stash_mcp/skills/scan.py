@@ -4,44 +4,24 @@ A body is not inert: Claude Code runs `` !`command` `` and ```` ```! ```` fences
 of an `@path`, and substitutes `$1` and `${...}`, inside code fences and comments as well. Hidden
 characters carry instructions that a person does not see.
 
-Covered: those constructs, each in a table of rules that a new one joins. Not covered: what a body
-asks for in plain words.
+Covered: those constructs, each in a table of rules that a new one joins; what a body asks for in
+plain words is in wishes.py. Both are what `find_active` finds.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
 
 from stash_mcp.skills.characters import UNPRINTABLE, hidden_positions
+from stash_mcp.skills.findings import Finding, Hit, Rule, Severity
+from stash_mcp.skills.wishes import WISHES
 
-Severity = Literal["high", "low"]
-Hit = tuple[int, Severity]
-"""Position in the text, in characters from 0, and how bad it is there."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """`line` counts from 1. A `high` one stops an installation; a `low` one is only told."""
-
-    rule: str
-    severity: Severity
-    line: int
-    why: str
-
-
-@dataclass(frozen=True)
-class Rule:
-    id: str
-    why: str
-    find: Callable[[str], Iterable[Hit]]
-
+__all__ = ["RULES", "Finding", "find_active", "find_constructs", "neutralise"]
 
 # A construct starts where a line does or after whitespace. JavaScript's whitespace has U+FEFF,
 # Python's has not.
 _START = r"(?<![^\s\ufeff])"
 _COMMAND = re.compile(_START + r"!(?=`)")
-_FENCE = re.compile(r"(`{3,})([ \t]*)(?=!)")
+_FENCE = re.compile(r"(?<!`)(`{3,}+)([ \t]*)(?=!)")
 _REFERENCE = re.compile(_START + r"@(?=([^\s`]+))")
 _ARGUMENT = re.compile(r"\$(?=ARGUMENTS|[0-9]|\{)")
 _COMMENT = re.compile(r"<!--")
@@ -60,9 +40,18 @@ _FILE_ENDING = re.compile(
 
 
 def find_active(body: str) -> tuple[Finding, ...]:
-    """What is active in `body`, by line; one finding for each rule and line, the worst."""
+    """What stands against `body`, by line; one finding for each rule and line, the worst."""
+    return _found(body, RULES)
+
+
+def find_constructs(body: str) -> tuple[Finding, ...]:
+    """Of that only what is executed, read in, replaced or unseen: what `neutralise` takes out."""
+    return _found(body, CONSTRUCTS)
+
+
+def _found(body: str, rules: Sequence[Rule]) -> tuple[Finding, ...]:
     worst: dict[tuple[int, str], Finding] = {}
-    for rule in RULES:
+    for rule in rules:
         for position, severity in rule.find(body):
             line = body.count("\n", 0, position) + 1
             known = worst.get((line, rule.id))
@@ -72,10 +61,10 @@ def find_active(body: str) -> tuple[Finding, ...]:
 
 
 def neutralise(text: str) -> str:
-    """`text` with nothing active in it, changed as little as that takes.
+    """`text` without active constructs, changed as little as that takes.
 
     For words that are copied into a body, such as a reviewer's comment. CRLF and CR become LF, and
-    other control characters go. `find_active` finds nothing in the result, and doing it again
+    other control characters go. `find_constructs` finds nothing in the result, and doing it again
     changes nothing.
     """
     text = UNPRINTABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -114,7 +103,7 @@ def _reference_severity(path: str, before: str) -> Severity:
     return "high" if "/" in path or "\\" in path else "low"
 
 
-RULES: tuple[Rule, ...] = (
+CONSTRUCTS: tuple[Rule, ...] = (
     Rule(
         "shell-command",
         "'!' before a backtick, at the start of a line or after a space, runs what the backticks "
@@ -150,3 +139,5 @@ RULES: tuple[Rule, ...] = (
         _all(_COMMENT, "low"),
     ),
 )
+
+RULES: tuple[Rule, ...] = (*CONSTRUCTS, *WISHES)

@@ -1,19 +1,24 @@
-"""Where agents look for skills: one table, and the way from a scope to a folder.
+"""Where agents look for skills: one table, and the way from a scope or a path to a folder.
 
-Covered: Claude Code. Another agent is one more row of `AGENTS`.
+The folders are those that the agents document. How Claude Code notices a new skill was tried out;
+of the others no more is promised than that they read their folder when they start.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from stash_mcp.errors import InputError
+from stash_mcp.models import Installation
 from stash_mcp.settings import Settings
 
 Scope = Literal["project", "user"]
 
 DEFAULT_AGENT = "claude-code"
+FOLDER: Final = "folder"
+"""The agent and the scope of a target that was given as a path."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +30,12 @@ class Agent:
     project_folder: str
     """Relative to the project, with `/`."""
     user_folder: Callable[[Settings], Path]
-    user_wins: bool
+    home: Callable[[Settings], Path]
+    """A folder that is there where the agent is in use."""
+    user_wins: bool = False
     """Whether a user's skill hides a project's one of the same name."""
-    seen_if_folder_existed: str
-    seen_if_folder_is_new: str
+    seen_if_folder_existed: str = ""
+    seen_if_folder_is_new: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,10 +47,32 @@ class Target:
     """
 
     agent: str
-    scope: Scope
+    scope: Literal["project", "user", "folder"]
     skills_dir: Path
     overriding_dir: Path | None = None
 
+
+def _agent(
+    id: str,
+    title: str,
+    project_folder: str,
+    user: Callable[[Settings], Path],
+    home: Callable[[Settings], Path] | None = None,
+) -> Agent:
+    """home: default: the folder above `user`."""
+    seen = f"{title} reads its skills when it starts; restart it if it is running."
+    return Agent(
+        id=id,
+        title=title,
+        project_folder=project_folder,
+        user_folder=user,
+        home=home or (lambda settings: user(settings).parent),
+        seen_if_folder_existed=seen,
+        seen_if_folder_is_new=seen,
+    )
+
+
+_COMMON = ".agents/skills"
 
 AGENTS: dict[str, Agent] = {
     agent.id: agent
@@ -53,12 +82,53 @@ AGENTS: dict[str, Agent] = {
             title="Claude Code",
             project_folder=".claude/skills",
             user_folder=lambda settings: settings.claude_config_dir / "skills",
+            home=lambda settings: settings.claude_config_dir,
             user_wins=True,
             seen_if_folder_existed="A running Claude Code picks it up within a few seconds.",
             seen_if_folder_is_new=(
                 "The skills folder was made just now, so a running Claude Code does not see it "
                 "until it is restarted or told `/reload-skills`."
             ),
+        ),
+        Agent(
+            id="codex",
+            title="Codex",
+            project_folder=_COMMON,
+            user_folder=lambda settings: settings.user_home / _COMMON,
+            # `skills` in CODEX_HOME is its older folder, which it still reads.
+            home=lambda settings: settings.codex_home or settings.user_home / ".codex",
+            seen_if_folder_existed="Codex reads its skills when it starts.",
+            seen_if_folder_is_new="Codex reads its skills when it starts.",
+        ),
+        _agent("cursor", "Cursor", ".cursor/skills", lambda s: s.user_home / ".cursor/skills"),
+        _agent(
+            "gemini-cli", "Gemini CLI", ".gemini/skills", lambda s: s.user_home / ".gemini/skills"
+        ),
+        _agent(
+            "copilot", "GitHub Copilot", ".github/skills", lambda s: s.user_home / ".copilot/skills"
+        ),
+        _agent(
+            "opencode", "OpenCode", ".opencode/skills", lambda s: s.config_home / "opencode/skills"
+        ),
+        _agent("goose", "Goose", ".goose/skills", lambda s: s.config_home / "goose/skills"),
+        _agent(
+            "amp",
+            "Amp",
+            _COMMON,
+            lambda s: s.config_home / "agents/skills",
+            lambda s: s.config_home / "amp",
+        ),
+        _agent(
+            "windsurf",
+            "Windsurf",
+            ".windsurf/skills",
+            lambda s: s.user_home / ".codeium/windsurf/skills",
+        ),
+        _agent(
+            "agents",
+            "Agents that share .agents/skills (Cline, Zed, Warp and others)",
+            _COMMON,
+            lambda s: s.user_home / _COMMON,
         ),
     )
 }
@@ -69,16 +139,71 @@ def agent(agent_id: str) -> Agent:
     if found is None:
         raise InputError(
             f"'{agent_id}' is not an agent that skills can be installed for.",
-            f"Choose one of: {', '.join(sorted(AGENTS))}.",
+            f"Choose one of: {', '.join(sorted(AGENTS))}; or give a folder's path, such as "
+            f"'./{agent_id}'.",
         )
     return found
 
 
 def resolve(settings: Settings, scope: Scope, agent_id: str = DEFAULT_AGENT) -> Target:
-    """The folder that the agent reads at this scope."""
+    """The folder that the agent reads at this scope. `agent_id` may be a folder's path as well:
+    something with a `/` in it, or that begins with `~` or `.`; a relative one starts at the
+    project.
+    """
+    if _is_path(agent_id):
+        return _folder(settings, agent_id)
     row = agent(agent_id)
     user_dir = row.user_folder(settings)
     if scope == "user":
         return Target(row.id, scope, user_dir)
     project_dir = settings.project_dir / row.project_folder
     return Target(row.id, scope, project_dir, user_dir if row.user_wins else None)
+
+
+def resolve_all(settings: Settings, scope: Scope, agent_ids: Sequence[str]) -> tuple[Target, ...]:
+    """One target for each agent, in this order; of agents that share a folder, each its own."""
+    if not agent_ids:
+        raise InputError(
+            "No agent was named to install the skill for.",
+            f"Name one or more of: {', '.join(sorted(AGENTS))}; or a folder's path.",
+        )
+    return tuple(resolve(settings, scope, agent_id) for agent_id in dict.fromkeys(agent_ids))
+
+
+def is_used(row: Agent, settings: Settings) -> bool:
+    """Whether this agent seems to be used here: its own folder is there, or the project's one."""
+    in_project = settings.project_dir / row.project_folder
+    return row.home(settings).is_dir() or in_project.is_dir()
+
+
+def visibility(target: Target, *, folder_existed: bool) -> str:
+    """Whether a running agent sees a skill that was just written, in a sentence."""
+    if target.agent == FOLDER:
+        return "Whether an agent reads this folder is not known here."
+    row = agent(target.agent)
+    return row.seen_if_folder_existed if folder_existed else row.seen_if_folder_is_new
+
+
+def _is_path(text: str) -> bool:
+    return text.startswith(("~", ".")) or "/" in text or "\\" in text or Path(text).is_absolute()
+
+
+def _folder(settings: Settings, text: str) -> Target:
+    path = Path(text)
+    if text.startswith("~"):
+        path = settings.user_home / text[1:].lstrip("/\\") if text[1:2] in ("", "/", "\\") else path
+    path = Path(os.path.normpath(settings.project_dir / path))
+    if "\0" in text:
+        raise InputError("The folder's path has a NUL character in it.", "Name another folder.")
+    if (path / "SKILL.md").exists():
+        raise InputError(
+            f"{path} is the folder of one skill, since it holds a SKILL.md.",
+            "Name the skills folder above it; the skill gets a folder of its own in there.",
+        )
+    return Target(FOLDER, FOLDER, path)
+
+
+def target_of(installation: Installation) -> Target:
+    """Where something was installed before."""
+    skills_dir = Path(installation.path).parent.parent
+    return Target(installation.agent, installation.scope, skills_dir)

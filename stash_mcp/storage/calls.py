@@ -83,6 +83,11 @@ class CallStore:
             if self._puts % _TRIM_EVERY == 1:
                 self._trim(connection)
 
+    def move(self, key: str, new_key: str) -> None:
+        """Keep the value under another key; nothing happens where there is none."""
+        with self._database.write() as connection:
+            connection.execute("UPDATE OR REPLACE calls SET key = ? WHERE key = ?", (new_key, key))
+
     def stats(self) -> CallStats:
         with self._database.read() as connection:
             row = connection.execute(

@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -103,9 +103,18 @@ def write_atomic(
 
 def replace(source: Path, target: Path) -> None:
     """`os.replace`, repeated within about a second where Windows says the target is in use."""
+    _while_in_use(lambda: os.replace(source, target))
+
+
+def remove(path: Path) -> None:
+    """`os.unlink`, repeated in the same way."""
+    _while_in_use(lambda: os.unlink(path))
+
+
+def _while_in_use(change: Callable[[], None]) -> None:
     for attempt in range(_REPLACE_ATTEMPTS):
         try:
-            os.replace(source, target)
+            change()
             return
         except OSError as error:
             # Only Windows has `winerror`.

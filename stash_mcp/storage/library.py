@@ -166,7 +166,8 @@ class Library:
 def _unknown_trace(name: str) -> NotFoundError:
     return NotFoundError(
         f"There is no trace '{name}' in the library.",
-        "List the traces to see their ids (list_traces, or `stash-skills traces`).",
+        "List the traces to see their ids (list_traces, or `stash-skills traces`); those of the "
+        "chat formats are made from the content when they are imported.",
     )
 
 

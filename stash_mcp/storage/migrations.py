@@ -111,4 +111,31 @@ def _m002_lives_and_request_key(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX jobs_by_request ON jobs (request_key)")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_m001_first, _m002_lives_and_request_key)
+def _m003_installing_keys_and_goes(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE jobs ADD COLUMN install TEXT")
+    connection.execute("ALTER TABLE jobs ADD COLUMN install_state TEXT NOT NULL DEFAULT 'off'")
+    connection.execute("ALTER TABLE jobs ADD COLUMN install_note TEXT")
+    connection.execute("ALTER TABLE jobs ADD COLUMN install_told INTEGER NOT NULL DEFAULT 0")
+    connection.execute("ALTER TABLE jobs ADD COLUMN needs TEXT NOT NULL DEFAULT '[]'")
+    connection.execute("ALTER TABLE jobs ADD COLUMN go INTEGER NOT NULL DEFAULT 1")
+
+
+def _m004_versions_of_installations(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE installations ADD COLUMN version INTEGER NOT NULL DEFAULT 1")
+    connection.execute("ALTER TABLE installations ADD COLUMN kind TEXT NOT NULL DEFAULT 'install'")
+    connection.execute(
+        """
+        UPDATE installations SET version = (
+            SELECT COUNT(*) FROM installations AS earlier
+            WHERE earlier.path = installations.path AND earlier.seq <= installations.seq
+        )
+        """
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _m001_first,
+    _m002_lives_and_request_key,
+    _m003_installing_keys_and_goes,
+    _m004_versions_of_installations,
+)

@@ -12,8 +12,10 @@ from stash_mcp.worker.drain import drain
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m stash_mcp.worker")
     parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--wait", action="store_true", help="for another worker to end")
     arguments = parser.parse_args()
-    drain(dataclasses.replace(load_settings(), home=arguments.home))
+    settings = dataclasses.replace(load_settings(), home=arguments.home)
+    drain(settings, wait=arguments.wait)
     return 0
 
 

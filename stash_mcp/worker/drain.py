@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel
 
+from stash_mcp.backends.local import open_local_backend
 from stash_mcp.errors import RunError, StashSkillsError, StorageError
 from stash_mcp.models import Job, JobKind
 from stash_mcp.redaction import redact
 from stash_mcp.runs.folder import JobFolder
 from stash_mcp.runs.launcher import spawn_worker
 from stash_mcp.runs.store import JobStore
-from stash_mcp.settings import Settings, secret_values
+from stash_mcp.settings import Settings, has_variables, secret_values
 from stash_mcp.storage.database import Database
 from stash_mcp.storage.files import private_dir, try_lock, write_json
 from stash_mcp.worker.logs import LOG, job_log
@@ -30,17 +31,24 @@ LOCK_SECONDS = 3.0
 Work = Callable[[Job, Settings, JobStore, Callable[[], float]], BaseModel]
 
 
-def drain(settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
-    """Do every queued job; returns at once where another worker is alive."""
+def drain(
+    settings: Settings, monotonic: Callable[[], float] = time.monotonic, *, wait: bool = False
+) -> None:
+    """Do every queued job that can be done with this process's keys.
+
+    Returns where another worker is alive; with `wait`, only when nothing is left to do.
+    """
     store = JobStore(Database(settings.library_path), lambda: datetime.now(UTC))
     # Again after the lock is dropped: a job that was queued while we were about to go found the
     # lock held and started no worker.
-    while store.has_work():
+    while store.has_work(has_variables):
         with try_lock(settings.worker_lock_path, timeout=LOCK_SECONDS) as ours:
             if not ours:
+                if wait:
+                    continue
                 return
             store.requeue_orphans()
-            while job := store.claim_next():
+            while job := store.claim_next(has_variables):
                 _do(job, settings, store, monotonic)
 
 
@@ -58,6 +66,15 @@ def _do(job: Job, settings: Settings, store: JobStore, monotonic: Callable[[], f
         store.fail(job.id, outcome, folder.end_of_log())
     else:
         store.succeed(job.id, json.dumps(outcome))
+        _install(job, settings)
+
+
+def _install(job: Job, settings: Settings) -> None:
+    """Whoever looks next does it if this fails; the run has succeeded all the same."""
+    try:
+        open_local_backend(settings, start_worker=lambda settings: False).reconcile()
+    except StashSkillsError as error:
+        LOG.warning("the skill of %s is not installed yet: %s", job.id, error)
 
 
 def _outcome(

@@ -12,11 +12,13 @@ from stash_mcp.models import (
     Job,
     RunRequest,
     RunResult,
+    TrainMetrics,
 )
 from stash_mcp.optimization.comments import CommentIdentifier, CommentReflector
 from stash_mcp.optimization.identity import Identity, ModelIdentifier
 from stash_mcp.optimization.limits import Limits
 from stash_mcp.optimization.llm import ChatModel
+from stash_mcp.optimization.measure import caution
 from stash_mcp.optimization.memory import Memory
 from stash_mcp.optimization.optimize import Parts, run_optimization
 from stash_mcp.optimization.reflection import ModelReflector
@@ -46,16 +48,25 @@ def do_run(
     )
     calls = CallStore(settings.calls_path, lambda: datetime.now(UTC))
     only_for = job.id if request.fresh else None
-    models = _Models(request, Memory(calls, only_for), job)
+    models = _Models(request, Memory(calls, only_for, f"{job.id}/{job.go}"), job)
     scorer = RememberingScorer(RewardScorer(checkpoint), calls, digest, only_for)
-    parts = models.parts(scorer, tracker)
+    parts = models.parts(scorer, tracker, caution(_metrics(store, request.reward_model_id)))
     monitor = RunMonitor(job.id, store, tracker, monotonic, models)
     # A run that is carried on takes the same path again, with the answers that it has already:
     # its candidates are stored again under their numbers, and at the end no others stay.
-    result = run_optimization(request, folder.examples(), parts, monitor)
+    try:
+        result = run_optimization(request, folder.examples(), parts, monitor)
+    finally:
+        # Also of a run that fails: what it spent is spent.
+        tracker.update(at_once=True, **models.usage())
     store.keep_candidates(job.id, len(result.candidates))
     monitor.finished()
     return result
+
+
+def _metrics(store: JobStore, reward_model_id: str) -> TrainMetrics | None:
+    metrics = (store.get(reward_model_id).result or {}).get("metrics")
+    return None if metrics is None else TrainMetrics.model_validate(metrics)
 
 
 class _Models:
@@ -93,7 +104,7 @@ class _Models:
                     "max_seconds.",
                 )
 
-    def parts(self, scorer: RememberingScorer, tracker: Tracker) -> Parts:
+    def parts(self, scorer: RememberingScorer, tracker: Tracker, caution: str) -> Parts:
         limits = Limits(self._request, self._spent, tracker.active_seconds)
         reflection, seed = self.reflection, self._request.seed
         if reflection is None:
@@ -103,6 +114,7 @@ class _Models:
                 CommentIdentifier(),
                 lambda identity: CommentReflector(seed),
                 limits,
+                caution,
             )
         return Parts(
             self.task,
@@ -110,6 +122,7 @@ class _Models:
             ModelIdentifier(reflection),
             lambda identity: ModelReflector(reflection, identity),
             limits,
+            caution,
         )
 
     def _spent(self) -> float | None:
@@ -144,6 +157,7 @@ class RunMonitor:
         self._models = models
         self._started = monotonic()
         self._counting = False
+        self._told_of_rejections = False
 
     def phase(self, name: str, metric_calls: bool = False) -> None:
         if metric_calls and not self._counting:
@@ -178,8 +192,8 @@ class RunMonitor:
     def turned_down(self, before: float, after: float) -> None:
         number = self._tracker.progress.proposals
         self._tracker.event(
-            f"Proposal {number} was not better on its minibatch (sum {after:.3f} after "
-            f"{before:.3f})."
+            f"Proposal {number} was not better on its minibatch: its scores add up to "
+            f"{after:.3f}, its parent's to {before:.3f}."
         )
 
     def scored(self, candidate: Candidate) -> None:
@@ -199,6 +213,14 @@ class RunMonitor:
             f"{name} scored {candidate.score:.3f} on {len(candidate.scores)} conversations; "
             f"best so far {best:.3f}."
         )
+
+    def rejected(self, count: int, total: int, words: str) -> None:
+        LOG.warning("%d of %d requests were rejected; the first: %s", count, total, words)
+        if not self._told_of_rejections:
+            self._told_of_rejections = True
+            self._tracker.event(
+                f"The task model rejected {count} of {total} requests, which score 0: {words}"
+            )
 
     def log(self, message: str) -> None:
         LOG.info("gepa: %s", message)

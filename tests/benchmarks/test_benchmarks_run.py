@@ -4,8 +4,12 @@ from benchmarks.__main__ import main
 from benchmarks.benchmark import Effort
 from benchmarks.catalogue import NAMES, rows_of
 
+# Their parts run in tests/test_interrupted_runs.py and tests/test_cancelling.py; each loads the
+# libraries into one more process, which takes most of the time of a small one.
+SLOW = {"interrupted_runs", "cancel_latency"}
 
-@pytest.mark.parametrize("name", NAMES)
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in SLOW])
 def test_each_benchmark_gives_rows_at_its_smallest_size(name: str) -> None:
     rows = rows_of(name, Effort.SMALLEST)
     assert rows

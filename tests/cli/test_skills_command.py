@@ -61,6 +61,6 @@ def test_install_keeps_an_edited_file_until_forced_and_then_backs_it_up(
     forced = json.loads(
         command("install", run.id, "--scope", "user", "--candidate", "1", "--force", "--json").out
     )
-    assert forced["action"] == "replaced"
-    assert forced["backup"]
+    assert forced["installed"][0]["action"] == "replaced"
+    assert forced["installed"][0]["backup"]
     assert "Mine." not in path.read_text("utf-8")

@@ -28,11 +28,29 @@ def comment(trace_id: str, text: str | None, minutes: int, **fields: Any) -> Ann
 
 
 def examples(count: int) -> list[Example]:
-    message = Message(role="user", content="Hi")
+    """Conversations that each ask something else."""
     return [
-        Example(trace_id=f"t{n:03}", system=None, messages=(message,), feedback=())
+        Example(
+            trace_id=f"t{n:03}",
+            system=None,
+            messages=(Message(role="user", content=f"Hi {n}"),),
+            feedback=(),
+        )
         for n in range(count)
     ]
+
+
+def test_conversations_that_begin_alike_stay_on_one_side() -> None:
+    twins = [row.model_copy(update={"trace_id": f"{row.trace_id}-b"}) for row in examples(24)]
+    ordered, count = split_heldout([*examples(24), *twins], seed=1)
+    assert count == 12
+    seen = {row.messages for row in ordered[:-count]}
+    assert not seen & {row.messages for row in ordered[-count:]}
+
+
+def test_many_conversations_with_few_questions_hold_nothing_out() -> None:
+    same = [row.model_copy(update={"messages": examples(1)[0].messages}) for row in examples(40)]
+    assert split_heldout(same, seed=1)[1] == 0
 
 
 def test_an_example_is_the_trace_up_to_its_first_assistant_step() -> None:

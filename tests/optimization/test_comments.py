@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.samples import example
@@ -154,6 +155,40 @@ def test_whatever_the_conversations_are_the_identity_keeps_every_rule(texts: lis
     name, description = identify(examples)
     assert problems_with_name(name) == ()
     assert problems_with_description(description) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["My claude answers nothing, claude again", "Anthropic anthropic", "x" * 70, "synced synced"],
+)
+def test_words_that_no_name_may_have_are_left_out(text: str) -> None:
+    examples = [
+        Example(
+            trace_id=str(number),
+            system=None,
+            messages=(Message(role="user", content=text),),
+            feedback=(text,),
+        )
+        for number in range(3)
+    ]
+    name, description = identify(examples)
+    assert problems_with_name(name) == ()
+    assert problems_with_description(description) == ()
+
+
+def test_two_words_that_are_long_together_fall_back_to_a_plain_name() -> None:
+    long = "verkehrswegeplanungsbeschleunigungsgesetz rinderkennzeichnungsverordnung"
+    name, _ = identify(
+        [
+            Example(
+                trace_id="1",
+                system=None,
+                messages=(Message(role="user", content=long),),
+                feedback=(),
+            )
+        ]
+    )
+    assert problems_with_name(name) == ()
 
 
 def test_accents_are_dropped_and_other_scripts_left_out() -> None:

@@ -123,6 +123,45 @@ def test_no_choice_at_all_is_an_empty_reply(pauses: Pauses) -> None:
         ask(chat(server.base_url, pauses))
 
 
+def test_half_a_surrogate_pair_in_a_reply_is_replaced(pauses: Pauses) -> None:
+    with model_server(lambda request: says("sorry \ud83d please")) as server:
+        assert ask(chat(server.base_url, pauses)).text == "sorry \ufffd please"
+
+
+def test_a_call_that_nobody_asked_for_is_no_reply(pauses: Pauses) -> None:
+    with (
+        model_server(lambda request: calls_tool("lookup", "{}")) as server,
+        pytest.raises(EmptyReplyError),
+    ):
+        ask(chat(server.base_url, pauses))
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [None, {"prompt_tokens": -5, "completion_tokens": None}, {"prompt_tokens": 10**30}, {}],
+)
+def test_odd_counts_of_tokens_do_not_fail_a_reply(usage: object, pauses: Pauses) -> None:
+    body = {**says("hi").body, "usage": usage}
+    with model_server(lambda request: Reply(body)) as server:
+        model = chat(server.base_url, pauses)
+        assert ask(model).text == "hi"
+    assert model.usage.calls == 1
+    assert model.usage.prompt_tokens >= 0
+
+
+@pytest.mark.parametrize("body", [{"choices": [{}]}, {"choices": [{"message": None}]}, [1], "hi"])
+def test_an_answer_of_the_wrong_shape_gives_words_and_no_traceback(
+    body: object, pauses: Pauses
+) -> None:
+    with (
+        model_server(lambda request: Reply(body)) as server,
+        pytest.raises(ModelError) as caught,
+    ):
+        ask(chat(server.base_url, pauses))
+    assert "Traceback" not in str(caught.value)
+    assert "site-packages" not in str(caught.value)
+
+
 def test_a_body_that_is_not_json_fails_as_the_servers_fault(pauses: Pauses) -> None:
     with (
         model_server(lambda request: Reply(b"<html>gateway</html>")) as server,

@@ -1,7 +1,7 @@
 import pytest
 
-from stash_mcp.models import Heldout
-from stash_mcp.optimization.measure import paired, verdict
+from stash_mcp.models import Heldout, TrainMetrics
+from stash_mcp.optimization.measure import caution, paired, verdict
 
 
 def test_the_interval_is_students_t_on_the_paired_differences() -> None:
@@ -43,7 +43,51 @@ def test_the_verdict_follows_the_interval(measured: Heldout | None, first_word: 
     assert said(measured).startswith(first_word + ":")
 
 
+def test_what_was_held_out_and_not_measured_is_not_called_missing() -> None:
+    said_of_it = verdict(
+        seed_score=0.4, best_score=0.5, examples=12, candidates=3, heldout=None, kept_back=6
+    )
+    assert "a cap left nothing to measure the 6 held-out conversations with" in said_of_it
+    assert "no conversations were held out" not in said_of_it
+
+
 def test_a_best_that_is_the_seed_is_no_improvement() -> None:
     assert said(None, seed=0.5, best=0.5).startswith("No improvement:")
     assert "2 accepted proposals" in said(None, seed=0.5, best=0.5)
     assert said(None, seed=0.5, best=0.5, candidates=1).startswith("No improvement:")
+
+
+def metrics(**changes: object) -> TrainMetrics:
+    fields = {
+        "train_pairs": 200,
+        "eval_pairs": 30,
+        "eval_accuracy": 0.9,
+        "length_accuracy": 0.6,
+        "final_loss": 0.1,
+        "epochs": 1,
+        "device": "cpu",
+        "seconds": 1.0,
+        **changes,
+    }
+    return TrainMetrics.model_validate(fields)
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        (metrics(eval_pairs=6), "only 6 held-out pairs"),
+        (metrics(eval_accuracy=None, eval_pairs=0), "not checked on any held-out pair"),
+        (metrics(eval_accuracy=0.8, length_accuracy=0.85), "no better (80%) than their length"),
+        # Where the longer one wins nearly always, length explains as much.
+        (metrics(eval_accuracy=0.9, length_accuracy=0.05), "no better (90%) than their length"),
+        (None, "imported"),
+    ],
+)
+def test_a_judge_that_cannot_be_relied_on_is_said_to_be_one(
+    judge: TrainMetrics | None, said: str
+) -> None:
+    assert said in caution(judge)
+
+
+def test_a_judge_that_was_checked_and_beats_length_needs_no_warning() -> None:
+    assert caution(metrics()) == ""

@@ -20,8 +20,10 @@ def store(tmp_path: Path) -> CallStore:
     return CallStore(tmp_path / "calls.db", lambda: datetime.now(UTC))
 
 
-def model(server: ModelServer, store: CallStore, only_for: str | None = None) -> ChatModel:
-    return ChatModel("openai/stub", server.base_url, memory=Memory(store, only_for))
+def model(
+    server: ModelServer, store: CallStore, only_for: str | None = None, go: str = "run-1/1"
+) -> ChatModel:
+    return ChatModel("openai/stub", server.base_url, memory=Memory(store, only_for, go))
 
 
 def ask(chat: ChatModel, tool: Tool | None = None, repetition: int = 0) -> Answer:
@@ -59,6 +61,29 @@ def test_a_rejection_is_an_answer_too(
             ask(model(server, store))
         assert len(server.requests) == 1
     assert str(first.value) == str(second.value)
+
+
+def test_what_was_mended_is_asked_again_by_a_resume_and_by_another_run(store: CallStore) -> None:
+    replies = iter([fails(400, "credit balance is too low"), says("fine now")])
+    with model_server(lambda request: next(replies)) as server:
+        for _ in range(2):
+            with pytest.raises(RequestRejectedError):
+                ask(model(server, store))
+        assert ask(model(server, store, go="run-1/2")).text == "fine now"
+        # What can be used is shared again with everybody.
+        assert ask(model(server, store, go="run-2/1")).text == "fine now"
+        assert len(server.requests) == 2
+
+
+def test_an_answer_that_was_set_aside_is_remembered_by_its_go_alone(store: CallStore) -> None:
+    replies = iter([says("nonsense"), says("better")])
+    with model_server(lambda request: next(replies)) as server:
+        first = model(server, store)
+        ask(first)
+        asyncio.run(first.set_aside(HELLO))
+        assert ask(model(server, store)).text == "nonsense"
+        assert ask(model(server, store, go="run-1/2")).text == "better"
+        assert len(server.requests) == 2
 
 
 def test_a_failure_is_not_remembered(store: CallStore) -> None:

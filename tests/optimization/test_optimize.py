@@ -1,7 +1,10 @@
+import asyncio
 import json
 import re
 import threading
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from support.model_server import Reply, Request, calls_tool, fails, model_server, says
@@ -15,14 +18,17 @@ from stash_mcp.errors import (
     StashSkillsError,
 )
 from stash_mcp.models import Example, RunRequest, RunResult
+from stash_mcp.optimization.adapter import SkillAdapter
 from stash_mcp.optimization.comments import CommentIdentifier, CommentReflector
-from stash_mcp.optimization.identity import ModelIdentifier
+from stash_mcp.optimization.identity import Identity, ModelIdentifier
 from stash_mcp.optimization.limits import Limits
 from stash_mcp.optimization.llm import ChatModel, RetryPolicy
+from stash_mcp.optimization.memory import Memory
 from stash_mcp.optimization.optimize import Parts, run_optimization
 from stash_mcp.optimization.reflection import END, START, ModelReflector
 from stash_mcp.runs.plan import budget_for, default_budget
 from stash_mcp.skills.document import parse
+from stash_mcp.storage.calls import CallStore
 
 COMMENTS = ("Ask for the order number.", "Say when an answer will come.", "Name the problem.")
 EXAMPLES = [example(number, COMMENTS[number % 3]) for number in range(6)]
@@ -152,7 +158,7 @@ def test_a_rejected_request_scores_zero_and_its_error_reaches_reflection() -> No
 
 
 def test_a_task_model_that_rejects_everything_fails_the_run() -> None:
-    with pytest.raises(RunError, match="rejected every one of the 6 requests"):
+    with pytest.raises(RunError, match="no usable reply to any of the 6 requests"):
         optimise(lambda request: fails(400, "unknown parameter"))
 
 
@@ -252,6 +258,34 @@ def test_the_best_is_measured_on_conversations_it_never_saw() -> None:
     assert not any(unseen & set(candidate.scores) for candidate in monitor.candidates)
     assert len(requests) == monitor.metric_calls + 8
     assert "held-out" in result.verdict
+
+
+def test_conversations_that_begin_alike_are_samples_of_their_own(tmp_path: Path) -> None:
+    twins = [row.model_copy(update={"trace_id": f"{row.trace_id}b"}) for row in EXAMPLES[:3]]
+    examples = [*EXAMPLES[:3], *twins]
+    store = CallStore(tmp_path / "calls.db", lambda: datetime.now(UTC))
+    numbers = iter(range(1000))
+    scores = []
+    with model_server(lambda request: says(f"reply {next(numbers)}")) as server:
+        for _ in range(2):
+            task = ChatModel("openai/task", server.base_url, memory=Memory(store))
+            scorer = WordScorer(*(f"reply {number}" for number in range(6)))
+            with asyncio.Runner() as runner:
+                adapter = SkillAdapter(Identity("a-b", "C d."), task, scorer, runner, examples)
+                scores.append([trial.reply for trial in adapter.trials(examples, "body")])
+        assert len(server.requests) == 6
+    assert scores[0] == scores[1]
+    assert len(set(scores[0])) == 6
+
+
+def test_rejected_requests_are_told(tmp_path: Path) -> None:
+    def script(request: Request) -> Reply:
+        asked = request["messages"][-1]["content"]
+        return fails(400, "not this one") if "Question 1" in asked else obeys(request)
+
+    result, monitor, _ = optimise(script)
+    assert monitor.rejections[0] == (1, 6)
+    assert "rejected 1 of the best candidate's 6 requests" in result.verdict
 
 
 def test_a_run_without_gain_says_so() -> None:

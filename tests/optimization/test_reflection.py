@@ -1,5 +1,7 @@
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from support.model_server import Reply, Request, fails, model_server, says
@@ -7,7 +9,7 @@ from support.model_server import Reply, Request, fails, model_server, says
 from stash_mcp.errors import ModelServerError
 from stash_mcp.optimization.identity import Identity
 from stash_mcp.optimization.llm import ChatModel, RetryPolicy
-from stash_mcp.optimization.memory import Answer
+from stash_mcp.optimization.memory import Answer, Memory
 from stash_mcp.optimization.reflection import (
     END,
     MAX_PROMPT_CHARACTERS,
@@ -18,6 +20,7 @@ from stash_mcp.optimization.reflection import (
     body_in,
     prompt,
 )
+from stash_mcp.storage.calls import CallStore
 
 IDENTITY = Identity("parcel-help", "Helps with parcels.")
 RECORD = ReflectionRecord(
@@ -87,6 +90,18 @@ def test_a_refused_reply_is_asked_for_once_more_with_the_reason() -> None:
     assert calls == 2
     assert "between one line" in requests[1]["messages"][-1]["content"]
     assert requests[1]["messages"][-2]["content"] == "chat only"
+
+
+def test_the_same_prompt_again_is_asked_for_another_proposal(tmp_path: Path) -> None:
+    count = iter(range(10))
+    store = CallStore(tmp_path / "calls.db", lambda: datetime.now(UTC))
+    with model_server(lambda request: says(between(f"body {next(count)}"))) as server:
+        bodies = []
+        for _ in range(2):
+            model = ChatModel("openai/stub", server.base_url, memory=Memory(store))
+            reflector = ModelReflector(model, IDENTITY)
+            bodies.append([asyncio.run(reflector.propose("old", [RECORD])) for _ in range(2)])
+    assert bodies == [["body 0", "body 1"], ["body 0", "body 1"]]
 
 
 def test_a_second_refusal_ends_the_proposal() -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -33,6 +33,25 @@ def test_jobs_are_claimed_in_the_order_they_were_queued(store: JobStore) -> None
     claimed = [store.claim_next() for _ in range(4)]
     assert [job.id if job else None for job in claimed] == ["b", "a", "c", None]
     assert all(job.status is JobStatus.RUNNING for job in claimed if job)
+
+
+def test_a_job_waits_for_a_worker_that_has_what_it_needs(store: JobStore) -> None:
+    store.create("keyed", JobKind.TRAIN, "keyed", TrainRequest(), needs=["OPENAI_API_KEY"])
+    queue(store, "plain")
+
+    def without(needs: Sequence[str]) -> bool:
+        return not needs
+
+    claimed = store.claim_next(without)
+    assert claimed is not None
+    assert claimed.id == "plain"
+    store.succeed("plain", "{}")
+    assert store.claim_next(without) is None
+    assert not store.has_work(without)
+    assert store.has_work()
+    keyed = store.claim_next()
+    assert keyed is not None
+    assert (keyed.id, keyed.needs) == ("keyed", ("OPENAI_API_KEY",))
 
 
 def test_a_job_is_only_finished_once(store: JobStore) -> None:

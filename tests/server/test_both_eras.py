@@ -115,10 +115,10 @@ async def _install(client: Client, run_id: str, project: Path) -> None:
     assert "+Ask for the order number." in shown["text"]["diff_to_seed"]
     installed = await call(client, "install_skill", run_id=run_id)
     path = project / ".claude" / "skills" / "polite-support" / "SKILL.md"
-    assert installed["path"] == str(path)
+    assert installed["written"][0]["path"] == str(path)
     assert path.read_text(encoding="utf-8") == shown["text"]["skill"]
     again = await call(client, "install_skill", run_id=run_id)
-    assert again["action"] == "unchanged"
+    assert again["written"][0]["action"] == "unchanged"
 
 
 async def test_text_for_the_import_is_taken_as_it_is(server: SkillServer, stage: Stage) -> None:

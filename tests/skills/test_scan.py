@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stash_mcp.skills.document import problems_with_body
-from stash_mcp.skills.scan import RULES, find_active, neutralise
+from stash_mcp.skills.scan import RULES, find_active, find_constructs, neutralise
 
 COMMANDS = [
     "!`id`",
@@ -198,6 +198,6 @@ def test_inert_words_are_not_touched(text: str) -> None:
 @example("👩\ufe01\u200d💻")
 def test_nothing_is_active_after_neutralising_and_doing_it_twice_changes_nothing(text: str) -> None:
     inert = neutralise(text)
-    assert find_active(inert) == ()
+    assert find_constructs(inert) == ()
     assert neutralise(inert) == inert
     assert not any("control character" in problem for problem in problems_with_body(inert))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from stash_mcp.models import JobKind, JobStatus
 from stash_mcp.runs.store import JobStore
+from stash_mcp.skills.manifest import Manifest
 from stash_mcp.storage.database import Database
 from stash_mcp.storage.library import Library
 from stash_mcp.storage.migrations import MIGRATIONS
@@ -54,3 +55,21 @@ def test_each_migration_makes_one_step_of_the_schema(tmp_path: Path) -> None:
         schemas.append(rows)
     connection.close()
     assert len(schemas) == len({str(schema) for schema in schemas})
+
+
+def test_installations_that_were_there_get_their_versions(tmp_path: Path) -> None:
+    first_library(tmp_path / "library.db")
+    connection = sqlite3.connect(tmp_path / "library.db")
+    with connection:
+        connection.executemany(
+            "INSERT INTO installations (path, name, agent, scope, run_id, candidate, sha256, "
+            "installed_at) VALUES (?, 'x', 'claude-code', 'user', 'run-1', 1, '0', ?)",
+            [("/a", NOW), ("/b", NOW), ("/a", NOW)],
+        )
+    connection.close()
+    rows = Manifest(Database(tmp_path / "library.db")).all()
+    assert [(row.path, row.version, row.kind) for row in rows] == [
+        ("/a", 1, "install"),
+        ("/b", 1, "install"),
+        ("/a", 2, "install"),
+    ]

@@ -36,6 +36,7 @@ class RecordingMonitor:
         self.phases: list[str] = []
         self.candidates: list[Candidate] = []
         self.refusals: list[str] = []
+        self.rejections: list[tuple[int, int]] = []
         self.proposals = 0
         self.metric_calls = 0
         self.turned_down_proposals = 0
@@ -63,6 +64,9 @@ class RecordingMonitor:
 
     def scored(self, candidate: Candidate) -> None:
         self.candidates.append(candidate)
+
+    def rejected(self, count: int, total: int, words: str) -> None:
+        self.rejections.append((count, total))
 
     def log(self, message: str) -> None:
         pass

@@ -22,7 +22,10 @@ DESCRIPTION = "Use it to answer the customers of the shop."
 class Stage:
     def __init__(self, root: Path) -> None:
         self.settings = Settings(
-            home=root / "home", project_dir=root / "project", claude_config_dir=root / "claude"
+            home=root / "home",
+            project_dir=root / "project",
+            claude_config_dir=root / "claude",
+            user_home=root / "user",
         )
         self.settings.project_dir.mkdir(parents=True)
         self.now = START
@@ -47,7 +50,14 @@ class Stage:
         """c-00 and so on: a question and an answer; every second one is rated down, all have a
         comment.
         """
-        rows = [conversation(f"c-{number:02}") for number in range(count)]
+        rows = [
+            conversation(
+                f"c-{number:02}",
+                "Where is my parcel?" + f" It is number {number}." * bool(number),
+                "Tell me the order number, please.",
+            )
+            for number in range(count)
+        ]
         notes = [
             {
                 "trace_id": row["id"],

@@ -100,7 +100,8 @@ def test_what_was_used_and_what_happened_is_told(
     messages = [event.message for event in stage.backend.events(run.id)]
     assert messages[0] == "The skill is named parcels."
     assert messages[1].startswith("The seed scored")
-    assert messages[-1] == "The job succeeded."
+    assert messages[-2] == "The job succeeded."
+    assert messages[-1].startswith(f"The skill of run {run.id} is installed")
 
 
 def test_an_equal_run_on_the_same_library_asks_no_model_again(

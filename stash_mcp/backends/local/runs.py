@@ -15,6 +15,8 @@ from stash_mcp.models import (
     Candidate,
     Event,
     Example,
+    InstallTarget,
+    InstallWish,
     Job,
     JobKind,
     Plan,
@@ -24,8 +26,16 @@ from stash_mcp.models import (
     TrainRequest,
 )
 from stash_mcp.runs.plan import check_budget, default_budget, make_plan
+from stash_mcp.settings import provider_keys
 from stash_mcp.skills.document import problems_with_description, problems_with_name
+from stash_mcp.skills.targets import resolve
 from stash_mcp.storage.calls import call_key
+
+# Fields of an order that say how the run is started or what happens after it.
+_NOT_THE_RUNS_OWN = (
+    *("max_metric_calls", "trace_ids", "heldout", "new"),
+    *("install", "install_agents", "install_scope", "min_gain"),
+)
 
 
 class Runs(Workshop):
@@ -42,21 +52,44 @@ class Runs(Workshop):
         examples, heldout = built.examples, 0
         if order.heldout:
             examples, heldout = split_heldout(built.examples, order.seed)
+        wish = self._wish(order)
         request, plan = _planned(order, examples, heldout, built.skipped)
         key = _request_key(request, examples)
         known = None if order.new else self._jobs.with_request_key(key)
         if known is not None:
             self._revive()
             return StartedRun(run=self.get_run(known.id), existing=True)
+        needs = provider_keys((request.task_model, request.reflection_model))
         job_id = f"run-{self._new_id()}"
         folder = self._run_folder(job_id)
         with folder.created():
             folder.create_run(request, examples)
             self._jobs.create(
-                job_id, JobKind.GEPA, order.skill_name or job_id, request, plan, request_key=key
+                job_id,
+                JobKind.GEPA,
+                order.skill_name or job_id,
+                request,
+                plan,
+                request_key=key,
+                install=wish,
+                needs=needs,
             )
-        self._start_worker(self._settings)
+        self._start_for(needs)
         return StartedRun(run=self.get_run(job_id), existing=False)
+
+    def _wish(self, order: RunOrder) -> InstallWish:
+        """Where the skill goes, as absolute folders: whoever installs it stands elsewhere."""
+        targets = [
+            resolve(self._settings, order.install_scope, agent) for agent in order.install_agents
+        ]
+        return InstallWish(
+            mode=order.install or self._settings.install_mode,
+            targets=tuple(
+                InstallTarget(agent=row.agent, scope=row.scope, skills_dir=str(row.skills_dir))
+                for row in targets
+            ),
+            min_gain=order.min_gain,
+        )
 
     def _run_traces(self, order: RunOrder, model: Job) -> tuple[str, ...]:
         if order.trace_ids is not None:
@@ -84,7 +117,7 @@ class Runs(Workshop):
                 f"The run '{run_id}' is {job.status}; only a failed or cancelled one is resumed.",
                 "Look at it with get_run, or start another one.",
             )
-        self._start_worker(self._settings)
+        self._start_for(self._jobs.get(run_id).needs)
         return self.get_run(run_id)
 
     def get_run(self, run_id: str) -> Run:
@@ -115,7 +148,7 @@ def _planned(
     budget = order.max_metric_calls or default_budget(scored, minibatch, at_once)
     check_budget(budget, scored, minibatch, at_once)
     request = RunRequest(
-        **order.model_dump(exclude={"max_metric_calls", "trace_ids", "heldout", "new"}),
+        **order.model_dump(exclude={*_NOT_THE_RUNS_OWN}),
         max_metric_calls=budget,
         heldout=heldout,
     )

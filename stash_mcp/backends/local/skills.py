@@ -1,33 +1,151 @@
-"""Installing a run's skill on this machine."""
+"""Skills on this machine: installing them, what became of them, going back, taking them away."""
 
 import os
+from collections.abc import Sequence
 
-from stash_mcp.backends.base import InstallOrder, InstallOutcome
+from stash_mcp.backends.installations import (
+    InstalledDetail,
+    InstalledSkill,
+    InstallOrder,
+    InstallOutcome,
+    Origin,
+    RollbackOrder,
+    ScanFinding,
+    SkillsFolder,
+    SkillState,
+    Targets,
+    UninstallOrder,
+    UninstallOutcome,
+)
 from stash_mcp.backends.local.runs import Runs
 from stash_mcp.errors import NotFoundError, NotReadyError
-from stash_mcp.models import Candidate, JobStatus
-from stash_mcp.skills.install import install
-from stash_mcp.skills.targets import resolve
+from stash_mcp.models import Candidate, Installation, JobStatus, Run
+from stash_mcp.skills import history
+from stash_mcp.skills.install import Installed, install, install_all
+from stash_mcp.skills.targets import AGENTS, Agent, Scope, is_used, resolve, resolve_all, target_of
+from stash_mcp.skills.versions import kept_text, sha256
 
 
 class Skills(Runs):
-    def install_skill(self, order: InstallOrder) -> InstallOutcome:
+    def install_skill(self, order: InstallOrder) -> tuple[InstallOutcome, ...]:
         candidate = self._chosen(order)
-        installed = install(
+        done = install_all(
             candidate.skill,
-            target=resolve(self._settings, order.scope),
+            targets=resolve_all(self._settings, order.scope, order.agents),
             run_id=order.run_id,
             candidate=candidate.number,
             manifest=self._manifest,
             backups_dir=self._settings.backups_dir,
             force=order.force,
             now=self._clock(),
+            accept_findings=order.accept_findings,
+            dry_run=order.dry_run,
         )
-        return InstallOutcome(
-            installation=installed.installation,
-            action=installed.action,
-            backup=None if installed.backup is None else os.fspath(installed.backup),
-            visibility=installed.visibility,
+        return tuple(_outcome(row, dry_run=order.dry_run) for row in done)
+
+    def rollback_skill(self, order: RollbackOrder) -> InstallOutcome:
+        latest = history.find(self._manifest, order.skill)
+        version = history.former(self._manifest, latest, order.version)
+        history.same_place(latest)
+        done = install(
+            kept_text(self._settings.backups_dir, version.sha256),
+            target=target_of(latest),
+            run_id=version.run_id,
+            candidate=version.candidate,
+            manifest=self._manifest,
+            backups_dir=self._settings.backups_dir,
+            force=order.force,
+            now=self._clock(),
+            accept_findings=order.accept_findings,
+            dry_run=order.dry_run,
+            kind="rollback",
+        )
+        return _outcome(done, dry_run=order.dry_run)
+
+    def uninstall_skill(self, order: UninstallOrder) -> UninstallOutcome:
+        done = history.uninstall(
+            history.find(self._manifest, order.skill),
+            manifest=self._manifest,
+            backups_dir=self._settings.backups_dir,
+            force=order.force,
+            now=self._clock(),
+            dry_run=order.dry_run,
+        )
+        return UninstallOutcome(
+            installation=done.installation,
+            backup=None if done.backup is None else os.fspath(done.backup),
+            diff=done.diff,
+            dry_run=order.dry_run,
+        )
+
+    def list_installed_skills(self) -> list[InstalledSkill]:
+        runs = self.list_runs()
+        return [self._installed(row, runs) for row in self._manifest.latest_of_each()]
+
+    def get_installed_skill(self, skill: str, version: int | None = None) -> InstalledDetail:
+        latest = history.find(self._manifest, skill)
+        number = latest.version if version is None else version
+        chosen = history.former(self._manifest, latest, number)
+        return InstalledDetail(
+            skill=self._installed(latest, self.list_runs()),
+            versions=tuple(self._manifest.versions(latest.path)),
+            version=chosen.version,
+            diff=history.changes(latest, chosen, self._settings.backups_dir),
+        )
+
+    def targets(self) -> Targets:
+        return Targets(
+            project_dir=os.fspath(self._settings.project_dir),
+            project_from=self._settings.project_from,
+            folders=tuple(
+                self._folder(row, scope) for row in AGENTS.values() for scope in ("project", "user")
+            ),
+        )
+
+    def _folder(self, row: Agent, scope: Scope) -> SkillsFolder:
+        path = resolve(self._settings, scope, row.id).skills_dir
+        return SkillsFolder(
+            agent=row.id,
+            title=row.title,
+            scope=scope,
+            path=os.fspath(path),
+            exists=path.is_dir(),
+            agent_found=is_used(row, self._settings),
+        )
+
+    def _installed(self, latest: Installation, runs: Sequence[Run]) -> InstalledSkill:
+        state: SkillState = history.file_state(latest)
+        newer = self._newer(latest, runs)
+        if state == "current" and newer is not None:
+            state = "newer available"
+        origins = [self._origin(latest, run) for run in runs if run.id == latest.run_id]
+        return InstalledSkill(
+            installation=latest,
+            state=state,
+            origin=origins[0] if origins else Origin(),
+            newer_run=None if newer is None else newer.id,
+        )
+
+    def _newer(self, latest: Installation, runs: Sequence[Run]) -> Run | None:
+        """The newest of `runs`, which come newest first, that ended after the installation, if it
+        ended with another text for this skill.
+        """
+        for run in runs:
+            after = run.finished_at is not None and run.finished_at > latest.installed_at
+            if run.status is JobStatus.SUCCEEDED and run.skill_name == latest.name and after:
+                skills = {row.number: row.skill for row in self.list_candidates(run.id)}
+                best = skills.get(run.best_candidate or 0, "")
+                return None if sha256(best.encode()) == latest.sha256 else run
+        return None
+
+    def _origin(self, latest: Installation, run: Run) -> Origin:
+        scores = {row.number: row.score for row in self.list_candidates(run.id)}
+        measured = run.heldout is not None and latest.candidate == run.best_candidate
+        return Origin(
+            reward_model_id=run.request.reward_model_id,
+            score=scores.get(latest.candidate),
+            seed_score=run.seed_score,
+            heldout_gain=run.heldout.gain if measured and run.heldout is not None else None,
         )
 
     def _chosen(self, order: InstallOrder) -> Candidate:
@@ -49,3 +167,18 @@ class Skills(Runs):
             "List its candidates to see their numbers (list_candidates, or "
             "`stash-skills candidates RUN`).",
         )
+
+
+def _outcome(done: Installed, *, dry_run: bool) -> InstallOutcome:
+    return InstallOutcome(
+        installation=done.installation,
+        action=done.action,
+        backup=None if done.backup is None else os.fspath(done.backup),
+        visibility=done.visibility,
+        diff=done.diff,
+        findings=tuple(
+            ScanFinding(rule=row.rule, severity=row.severity, line=row.line, why=row.why)
+            for row in done.findings
+        ),
+        dry_run=dry_run,
+    )

@@ -1,15 +1,15 @@
 """What the parts of the local backend share: the library, the jobs, the worker's starter."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from stash_mcp.errors import NotReadyError
 from stash_mcp.models import Job, JobKind, JobStatus
 from stash_mcp.runs.folder import JobFolder
-from stash_mcp.runs.launcher import ensure_worker
+from stash_mcp.runs.launcher import ensure_worker, spawn_waiting_worker
 from stash_mcp.runs.store import JobStore
-from stash_mcp.settings import Settings
+from stash_mcp.settings import Settings, has_variables
 from stash_mcp.skills.manifest import Manifest
 from stash_mcp.storage.database import Database
 from stash_mcp.storage.library import Library
@@ -25,12 +25,15 @@ class Workshop:
         clock: Callable[[], datetime],
         new_id: Callable[[], str],
         start_worker: Callable[[Settings], bool] = ensure_worker,
+        start_waiting: Callable[[Settings], object] = spawn_waiting_worker,
     ) -> None:
         database = Database(settings.library_path)
+        self._database = database
         self._settings = settings
         self._clock = clock
         self._new_id = new_id
         self._start_worker = start_worker
+        self._start_waiting = start_waiting
         self._library = Library(database)
         self._jobs = JobStore(database, clock)
         self._manifest = Manifest(database)
@@ -43,8 +46,14 @@ class Workshop:
         if now - self._looked_at < REVIVE_SECONDS:
             return
         self._looked_at = now
-        if self._jobs.has_work():
+        # Only what can be done with the keys that this process would hand on.
+        if self._jobs.has_work(has_variables):
             self._start_worker(self._settings)
+
+    def _start_for(self, needs: Sequence[str]) -> None:
+        """See to it that a worker with the keys in `needs` comes to the queue."""
+        if not self._start_worker(self._settings) and needs:
+            self._start_waiting(self._settings)
 
     def _trained(self, reward_model_id: str) -> Job:
         job = self._jobs.get(reward_model_id, JobKind.TRAIN)

@@ -1,0 +1,183 @@
+"""What the tools for installing, installed skills, going back and taking away return."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pydantic import Field
+
+from stash_mcp.backends.installations import (
+    InstalledDetail,
+    InstalledSkill,
+    InstallOutcome,
+    ScanFinding,
+    UninstallOutcome,
+)
+from stash_mcp.models import Installation, Run
+from stash_mcp.server.results import Part, Result
+from stash_mcp.server.shortening import characters_within, fit, next_offset, rounded, shorten
+from stash_mcp.server.wording import PARTIAL
+
+DIFF_BYTES = 9_000
+MAX_FINDINGS = 20
+
+
+class WrittenFile(Part):
+    path: str
+    agent: str
+    version: int
+    action: str = Field(description="created, replaced or unchanged")
+    backup: str | None = Field(None, description="Where the replaced file is kept")
+    visibility: str = Field(description="Whether the running agent sees it; tell the person")
+    diff: str | None = Field(None, description="In a dry run")
+
+    @classmethod
+    def of(cls, outcome: InstallOutcome) -> "WrittenFile":
+        done = outcome.installation
+        return cls(
+            path=done.path,
+            agent=done.agent,
+            version=done.version,
+            action=outcome.action,
+            backup=outcome.backup,
+            visibility=outcome.visibility,
+            diff=_short(outcome.diff) if outcome.dry_run else None,
+        )
+
+
+class InstallResult(Result):
+    name: str
+    run_id: str
+    candidate: int
+    sha256: str
+    dry_run: bool = Field(description="Nothing was written")
+    partial: bool = Field(description="From a run that was stopped early")
+    warning: str | None = Field(None, description="Tell the person")
+    findings: tuple[str, ...] = Field(description="Of the scan; those that stop nothing")
+    written: tuple[WrittenFile, ...]
+
+    @classmethod
+    def of(cls, outcomes: Sequence[InstallOutcome], run: Run | None = None) -> "InstallResult":
+        done = outcomes[0].installation
+        partial = run is not None and run.partial
+        return cls(
+            name=done.name,
+            run_id=done.run_id,
+            candidate=done.candidate,
+            sha256=done.sha256,
+            dry_run=outcomes[0].dry_run,
+            partial=partial,
+            warning=PARTIAL if partial else None,
+            findings=findings_in_words(outcomes[0].findings),
+            written=tuple(WrittenFile.of(outcome) for outcome in outcomes),
+        )
+
+
+def findings_in_words(findings: Sequence[ScanFinding]) -> tuple[str, ...]:
+    """A line for each, at most twenty."""
+    shown = findings[:MAX_FINDINGS]
+    return tuple(f"{row.rule} ({row.severity}), line {row.line}: {row.why}" for row in shown)
+
+
+class InstalledRow(Part):
+    name: str
+    path: str
+    agent: str
+    state: str = Field(
+        description="current, newer available, edited (by hand), missing, unreadable, uninstalled"
+    )
+    version: int
+    run_id: str
+    candidate: int
+    installed_at: datetime
+    reward_model_id: str | None = None
+    score: float | None = None
+    gain: float | None = Field(None, description="Over the seed; held out if that was measured")
+    newer_run: str | None = None
+
+    @classmethod
+    def of(cls, skill: InstalledSkill) -> "InstalledRow":
+        origin, done = skill.origin, skill.installation
+        return cls(
+            **done.model_dump(include={"name", "path", "agent", "version", "run_id", "candidate"}),
+            state=skill.state,
+            installed_at=done.installed_at,
+            reward_model_id=origin.reward_model_id,
+            score=rounded(origin.score),
+            gain=rounded(gain(skill)),
+            newer_run=skill.newer_run,
+        )
+
+
+def gain(skill: InstalledSkill) -> float | None:
+    """Over the seed: on held-out conversations where that was measured."""
+    origin = skill.origin
+    if origin.heldout_gain is not None:
+        return origin.heldout_gain
+    if origin.score is None or origin.seed_score is None:
+        return None
+    return origin.score - origin.seed_score
+
+
+class VersionRow(Part):
+    version: int
+    run_id: str
+    candidate: int
+    kind: str
+    installed_at: datetime
+
+    @classmethod
+    def of(cls, row: Installation) -> "VersionRow":
+        return cls(**row.model_dump(include=set(cls.model_fields)))
+
+
+class InstalledList(Result):
+    skills: tuple[InstalledRow, ...]
+    total: int
+    next_offset: int | None = None
+    versions: tuple[VersionRow, ...] | None = Field(None, description="Newest first")
+    diff: str | None = Field(None, description="From the file to that version; empty: the same")
+
+    @classmethod
+    def page(cls, skills: Sequence[InstalledSkill], limit: int, offset: int) -> "InstalledList":
+        rows = fit(InstalledRow.of(skill) for skill in skills[offset : offset + limit])
+        return cls(
+            skills=rows,
+            total=len(skills),
+            next_offset=next_offset(offset, len(rows), len(skills)),
+        )
+
+    @classmethod
+    def one(cls, detail: InstalledDetail, limit: int, offset: int) -> "InstalledList":
+        newest_first = detail.versions[::-1]
+        rows = fit(
+            (VersionRow.of(row) for row in newest_first[offset : offset + limit]), DIFF_BYTES
+        )
+        return cls(
+            skills=(InstalledRow.of(detail.skill),),
+            total=1,
+            next_offset=next_offset(offset, len(rows), len(newest_first)),
+            versions=rows,
+            diff=_short(detail.diff),
+        )
+
+
+class UninstallResult(Result):
+    name: str
+    path: str
+    dry_run: bool = Field(description="Nothing was removed")
+    backup: str | None = Field(None, description="Where the removed file is kept")
+    diff: str | None = Field(None, description="In a dry run")
+
+    @classmethod
+    def of(cls, outcome: UninstallOutcome) -> "UninstallResult":
+        return cls(
+            name=outcome.installation.name,
+            path=outcome.installation.path,
+            dry_run=outcome.dry_run,
+            backup=outcome.backup,
+            diff=_short(outcome.diff) if outcome.dry_run else None,
+        )
+
+
+def _short(diff: str) -> str:
+    return shorten(diff, characters_within(diff, DIFF_BYTES))
