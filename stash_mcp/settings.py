@@ -74,7 +74,7 @@ def load_settings(
 ) -> Settings:
     """Settings from the environment; an unset variable takes the platform's usual folder."""
     environ = os.environ if environ is None else environ
-    working_dir = Path.cwd() if working_dir is None else working_dir
+    working_dir = _working_dir() if working_dir is None else working_dir
     home = _folder(environ, "STASH_MCP_HOME") or user_data_path("stash-skills", appauthor=False)
     project_dir, project_from = _project_dir(environ, working_dir)
     return Settings(
@@ -90,12 +90,30 @@ def load_settings(
     )
 
 
+def _working_dir() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:
+        # It was removed under us; what needs no project goes on.
+        return Path.home()
+
+
 def _folder(environ: Mapping[str, str], name: str) -> Path | None:
     # Clients pass an unset `${VAR}` of their configuration through literally.
     value = environ.get(name, "").strip()
     if not value or _UNEXPANDED.match(value):
         return None
-    return Path(value).expanduser()
+    if "${" in value:
+        raise InputError(
+            f"{name} is '{value}': a variable in it was not filled in.",
+            "Correct it in the client's configuration, or leave it out.",
+        )
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as error:
+        raise InputError(
+            f"{name} is '{value}', and there is no such home folder.", "Write the path out."
+        ) from error
 
 
 def _install_mode(environ: Mapping[str, str]) -> InstallMode:
@@ -131,7 +149,7 @@ def _project_dir(environ: Mapping[str, str], working_dir: Path) -> tuple[Path, s
     return working_dir, "it is the working folder, which lies in no repository"
 
 
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)S?$", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)S?(_ID)?$", re.IGNORECASE)
 _SHORTEST_SECRET = 8
 
 

@@ -1,10 +1,12 @@
 """Cancelling for real: a worker in the middle of calls that never answer."""
 
+import itertools
 import json
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -139,6 +141,33 @@ def test_a_queued_run_is_cancelled_at_once_and_has_nothing_to_install(
         backend.install_skill(InstallOrder(run_id=run.id))
     resumed = backend.resume_run(run.id)
     assert resumed.status is JobStatus.QUEUED
+
+
+def test_equal_orders_at_the_same_time_start_one_run(checkpoint: Path, server: ModelServer) -> None:
+    numbers = itertools.count()
+    backends = [
+        LocalBackend(
+            load_settings(),
+            clock=lambda: datetime.now(UTC),
+            new_id=lambda: str(next(numbers)),
+            start_worker=lambda settings: False,
+        )
+        for _ in range(6)
+    ]
+    first = start(backends[0], checkpoint, server)
+    backends[0].cancel(first.id)
+    order = RunOrder(
+        reward_model_id=first.request.reward_model_id,
+        task_model="openai/task",
+        task_api_base=server.base_url,
+        reflection_model="builtin/comments",
+        skill_name="greeting",
+        skill_description="How to greet.",
+    )
+    with ThreadPoolExecutor(len(backends)) as pool:
+        started = list(pool.map(lambda backend: backend.start_run(order), backends))
+    assert len({one.run.id for one in started}) == 1
+    assert sum(not one.existing for one in started) == 1
 
 
 def test_an_equal_run_is_found_and_new_starts_another(

@@ -118,6 +118,12 @@ def test_only_the_keys_that_are_there_are_named() -> None:
     assert not has_variables(["OPENAI_API_KEY", "ANTHROPIC_API_KEY"], environ)
 
 
+@pytest.mark.parametrize("value", ["${CLAUDE_PLUGIN_DATA}/skills", "~no-such-user-here/x"])
+def test_a_folder_that_was_not_filled_in_is_refused_by_name(value: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="STASH_MCP_HOME is"):
+        load_settings({"STASH_MCP_HOME": value}, tmp_path)
+
+
 @pytest.mark.parametrize("value", ["auto", "ask", "off"])
 def test_the_default_of_installing_comes_from_the_environment(value: str, tmp_path: Path) -> None:
     assert load_settings({"STASH_MCP_INSTALL": value}, tmp_path).install_mode == value

@@ -82,8 +82,8 @@ def demo(
     _stand_ins(session, task, reflection_model)
     print_text(
         session.out,
-        f"\nTo look around: set STASH_MCP_HOME to {session.settings.home} and use stash-skills runs, "
-        "candidates, logs. Nothing else uses that folder; delete it when you are done.",
+        f"\nTo look around: set STASH_MCP_HOME to {session.settings.home} and use stash-skills "
+        "runs, candidates, logs. Nothing else uses that folder; delete it when you are done.",
     )
 
 

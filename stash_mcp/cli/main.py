@@ -20,6 +20,7 @@ def main(argv: Sequence[str] | None = None, session: "Session | None" = None) ->
     """Run one command; returns the exit code. `session` is what commands work with, for tests."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         _use_utf8(stream)
     try:
@@ -49,6 +50,14 @@ def _run(arguments: list[str], session: "Session | None") -> int:
     code = run_command(arguments, session)
     sys.stdout.flush()
     return code
+
+
+def _open_closed_streams() -> None:
+    """A shell's `>&-` leaves no stream at all, which no library expects."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Ends with the process.
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
 
 
 def _use_utf8(stream: TextIO) -> None:

@@ -135,8 +135,8 @@ def traces(
     commented: Annotated[
         bool | None, typer.Option(help="Only those with, or without, comments.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many rows.")] = 50,
-    offset: Annotated[int, typer.Option(min=0, help="How many rows to skip.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, max=10**9, help="How many rows.")] = 50,
+    offset: Annotated[int, typer.Option(min=0, max=10**9, help="How many rows to skip.")] = 0,
     as_json: Json = False,
 ) -> None:
     """List the conversations of the library."""

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stash_mcp.cli.printing import print_json, print_text
-from stash_mcp.cli.session import Json, session_of
+from stash_mcp.cli.session import Json, Session, session_of
 from stash_mcp.skills.watch import hints
 
 
@@ -25,13 +25,17 @@ def watch(
     is for what neither could do, for example because a skill had been edited.
     """
     session = session_of(context)
-    if not once:
-        print_text(session.err, f"Watching the runs in {session.settings.home}. Ctrl-C ends it.")
+    _look(session, as_json)
+    if once:
+        return
+    print_text(session.err, f"Watching the runs in {session.settings.home}. Ctrl-C ends it.")
     for _ in hints(session.settings.runs_dir, threading.Event()):
-        for notice in session.backend.reconcile():
-            if as_json:
-                print_json(session.out, notice)
-            else:
-                print_text(session.out, notice.note)
-        if once:
-            return
+        _look(session, as_json)
+
+
+def _look(session: Session, as_json: bool) -> None:
+    for notice in session.backend.reconcile():
+        if as_json:
+            print_json(session.out, notice)
+        else:
+            print_text(session.out, notice.note)

@@ -32,6 +32,7 @@ from stash_mcp.optimization.model_errors import (
     FIXES,
     MODEL_EXCEPTIONS,
     PROBLEMS,
+    WORDS_LIMIT,
     kind_of,
     providers_words,
     retry_after_seconds,
@@ -171,16 +172,23 @@ class ChatModel:
 
     async def _ask_once(self, messages: Sequence[Message], tool: Tool | None) -> Answer:
         try:
-            response = await litellm.acompletion(
-                model=self.model,
-                messages=[message.model_dump() for message in messages],
-                timeout=self._timeout,
-                max_retries=0,
-                **self._place(),
-                **_tool_parameters(tool),
-            )
+            # The library's limit is for each read: a server that dribbles would never reach it.
+            async with asyncio.timeout(self._timeout):
+                response = await litellm.acompletion(
+                    model=self.model,
+                    messages=[message.model_dump() for message in messages],
+                    timeout=self._timeout,
+                    max_retries=0,
+                    **self._place(),
+                    **_tool_parameters(tool),
+                )
         except MODEL_EXCEPTIONS as error:
             raise self._translated(error) from error
+        except TimeoutError as error:
+            raise ModelServerError(
+                f"The model '{self.model}' did not answer within {self._timeout:g} s.",
+                FIXES[ModelServerError],
+            ) from error
         self._count(response)
         return _answer(response, self.model, tool)
 
@@ -225,7 +233,9 @@ class ChatModel:
     def _translated(self, error: Exception) -> ModelError:
         kind = kind_of(error)
         where = f"'{self.model}'" + (f" at {self.api_base}" if self.api_base else "")
+        # Masked before it is cut: half a key would not be known as one.
         words = redact(providers_words(error), self._secrets)
+        words = words if len(words) <= WORDS_LIMIT else words[:WORDS_LIMIT] + "..."
         return kind(f"{PROBLEMS[kind].format(where=where)}: {words}", self._fix(kind))
 
     def _fix(self, kind: type[ModelError]) -> str:

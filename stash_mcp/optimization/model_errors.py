@@ -4,6 +4,8 @@ Every class of `litellm.exceptions` has a row, itself or through an ancestor; a 
 """
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 import openai
@@ -125,23 +127,34 @@ def _never_connected(error: BaseException) -> bool:
 
 
 def retry_after_seconds(error: BaseException | None) -> float | None:
-    """Seconds that the server asked to wait, where it did so in seconds."""
+    """Seconds that the server asked to wait: a number, or the time until a date (RFC 9110)."""
     response = getattr(error, "response", None)
     headers = getattr(response, "headers", None) or {}
     extra = getattr(error, "litellm_response_headers", None) or {}
     value = headers.get("retry-after") or extra.get("retry-after")
+    if value is None:
+        return None
     try:
-        return max(0.0, float(value)) if value is not None else None
+        return max(0.0, float(value))
+    except ValueError:
+        return _seconds_until(value)
+
+
+def _seconds_until(date: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
     except ValueError:
         return None
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(0.0, (aware - datetime.now(UTC)).total_seconds())
 
 
 def providers_words(error: Exception) -> str:
-    """The provider's own words, on one line and not too long."""
+    """The provider's own words, on one line. They may hold a key, and may be long."""
     message = str(getattr(error, "message", None) or error)
     prefix = f"litellm.{type(error).__name__}: "
     while message.startswith(prefix):
         message = message.removeprefix(prefix)
     # LiteLLM puts the traceback of its own parsing into some messages.
     words = " ".join(message.partition("Traceback (most recent call last)")[0].split())
-    return words if len(words) <= WORDS_LIMIT else words[:WORDS_LIMIT] + "..."
+    return words

@@ -340,7 +340,10 @@ def _job(row: sqlite3.Row) -> Job:
 
 
 def _place(progress: Progress) -> str:
-    return f"{progress.phase}, proposal {progress.proposals}, candidate {progress.candidates}"
+    return (
+        f"{progress.phase}, {progress.done} of {progress.total}, call {progress.metric_calls}, "
+        f"proposal {progress.proposals}, candidate {progress.candidates}"
+    )
 
 
 def _time(value: str | None) -> datetime | None:

@@ -15,7 +15,9 @@ from pydantic import Field
 from stash_mcp.server.schemas import slim
 
 Limit = Annotated[int, Field(ge=1, le=100, description="How many rows at most")]
-Offset = Annotated[int, Field(ge=0, description="How many rows to skip: next_offset of a page")]
+Offset = Annotated[
+    int, Field(ge=0, le=10**9, description="How many rows to skip: next_offset of a page")
+]
 TraceId = Annotated[str, Field(min_length=1, description="As in list_traces")]
 RunId = Annotated[str, Field(min_length=1, description="As in list_runs")]
 JobId = Annotated[

@@ -169,6 +169,7 @@ class RunMonitor:
     def replied(self, done: int, total: int) -> None:
         used = self._tracker.progress.metric_calls + self._counting
         self._tracker.update(
+            at_once=done == total,
             done=done,
             total=total,
             metric_calls=used,

@@ -1,5 +1,6 @@
 """A training: its folder in, a checkpoint and every trace's score out."""
 
+import shutil
 from collections.abc import Callable
 
 from stash_mcp.models import Job, TrainMetrics, TrainRequest
@@ -26,6 +27,7 @@ def do_training(
     request = TrainRequest.model_validate(job.request)
     folder = JobFolder(settings.reward_models_dir / job.id)
     tracker = Tracker(store, job.id, monotonic)
+    _remove_leftovers(folder)
     LOG.info("training on %s", request.base_model)
     metrics = train(
         folder.pairs(),
@@ -39,6 +41,12 @@ def do_training(
     _score_traces(folder, tracker)
     tracker.update(at_once=True, phase="finished", estimate_seconds=0.0)
     return metrics
+
+
+def _remove_leftovers(folder: JobFolder) -> None:
+    """What a worker left that was killed while it saved: as large as the model."""
+    for leftover in folder.path.glob(".stash-skills-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 class _Reporter:

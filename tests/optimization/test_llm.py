@@ -1,5 +1,7 @@
 import asyncio
 import random
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 from support.model_server import Reply, calls_tool, fails, free_port, model_server, says
@@ -121,6 +123,32 @@ def test_no_choice_at_all_is_an_empty_reply(pauses: Pauses) -> None:
         pytest.raises((EmptyReplyError, ModelServerError)),
     ):
         ask(chat(server.base_url, pauses))
+
+
+def test_a_retry_after_that_is_a_date_is_honoured(pauses: Pauses) -> None:
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    replies = iter([fails(429, "wait", retry_after=date), says("done")])
+    with model_server(lambda request: next(replies)) as server:
+        ask(chat(server.base_url, pauses))
+    assert 20 < pauses.seconds[0] <= 30
+
+
+def test_a_key_across_the_place_where_words_are_cut_is_masked(pauses: Pauses) -> None:
+    secret = "Zq7xnotshapedKEYvalue0123456789abcdefXYZ"
+    words = "x" * 560 + secret + "y" * 100
+    with (
+        model_server(lambda request: fails(400, words)) as server,
+        pytest.raises(RequestRejectedError) as caught,
+    ):
+        ask(chat(server.base_url, pauses, secrets=[secret]))
+    assert secret[:8] not in str(caught.value)
+
+
+def test_a_server_that_dribbles_is_given_up_after_the_timeout(pauses: Pauses) -> None:
+    with model_server(lambda request: Reply(dribble=True)) as server:
+        with pytest.raises(ModelServerError, match=r"did not answer within 0\.5 s"):
+            ask(chat(server.base_url, pauses, timeout=0.5))
+        assert len(server.requests) == 3
 
 
 def test_half_a_surrogate_pair_in_a_reply_is_replaced(pauses: Pauses) -> None:

@@ -15,13 +15,15 @@ Request = dict[str, Any]
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server sends; `reset` drops the connection, `hang` never answers."""
+    """What the server sends; `reset` drops the connection, `hang` never answers, `dribble` sends
+    a space now and then."""
 
     body: Any = None
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     reset: bool = False
     hang: bool = False
+    dribble: bool = False
 
 
 def says(text: str | None, finish_reason: str = "stop") -> Reply:
@@ -80,40 +82,59 @@ class ModelServer:
                 self._at_once -= 1
 
 
+class _Handler(BaseHTTPRequestHandler):
+    served: ModelServer
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("content-length", 0))
+        request = json.loads(self.rfile.read(length))
+        request["_authorization"] = self.headers.get("authorization")
+        reply = self.served.answer(request)
+        if reply.hang:
+            self.served.released.wait(30)
+            self.close_connection = True
+            return
+        if reply.dribble:
+            self._dribble()
+            return
+        if reply.reset:
+            _reset(self.connection)
+            self.close_connection = True
+            return
+        self._send(reply)
+
+    def _dribble(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", "100000")
+        self.end_headers()
+        for _ in range(300):
+            self.wfile.write(b" ")
+            self.wfile.flush()
+            if self.served.released.wait(0.1):
+                return
+
+    def _send(self, reply: Reply) -> None:
+        body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+        self.send_response(reply.status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
 @contextmanager
 def model_server(script: Callable[[Request], Reply]) -> Iterator[ModelServer]:
-    served = ModelServer(script)
+    running = ModelServer(script)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            length = int(self.headers.get("content-length", 0))
-            request = json.loads(self.rfile.read(length))
-            request["_authorization"] = self.headers.get("authorization")
-            reply = served.answer(request)
-            if reply.hang:
-                served.released.wait(30)
-                self.close_connection = True
-                return
-            if reply.reset:
-                _reset(self.connection)
-                self.close_connection = True
-                return
-            self._send(reply)
-
-        def _send(self, reply: Reply) -> None:
-            body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
-            self.send_response(reply.status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            for name, value in reply.headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
+    class Handler(_Handler):
+        served = running
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
@@ -123,13 +144,13 @@ def model_server(script: Callable[[Request], Reply]) -> Iterator[ModelServer]:
             pass  # A client that has given up is no fault of the test.
 
     server = Server(("127.0.0.1", 0), Handler)
-    served.base_url = f"http://127.0.0.1:{server.server_port}/v1"
+    running.base_url = f"http://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
-        yield served
+        yield running
     finally:
-        served.released.set()
+        running.released.set()
         server.shutdown()
         server.server_close()
         thread.join(10)

@@ -9,7 +9,13 @@ from stash_mcp.backends.local.workshop import Workshop
 from stash_mcp.backends.prices import expected_cost_usd
 from stash_mcp.checkpoints import verify_checkpoint
 from stash_mcp.datasets.examples import build_examples, split_heldout
-from stash_mcp.errors import ExamplesError, InputError, NotReadyError, SkillDocumentError
+from stash_mcp.errors import (
+    ExamplesError,
+    InputError,
+    LibraryBusyError,
+    NotReadyError,
+    SkillDocumentError,
+)
 from stash_mcp.models import (
     BUILTIN_REFLECTION,
     Candidate,
@@ -30,6 +36,8 @@ from stash_mcp.settings import provider_keys
 from stash_mcp.skills.document import problems_with_description, problems_with_name
 from stash_mcp.skills.targets import resolve
 from stash_mcp.storage.calls import call_key
+from stash_mcp.storage.database import BUSY_SECONDS
+from stash_mcp.storage.files import try_lock
 
 # Fields of an order that say how the run is started or what happens after it.
 _NOT_THE_RUNS_OWN = (
@@ -54,6 +62,21 @@ class Runs(Workshop):
             examples, heldout = split_heldout(built.examples, order.seed)
         wish = self._wish(order)
         request, plan = _planned(order, examples, heldout, built.skipped)
+        # Two equal orders at once must not both find that there is none.
+        with try_lock(self._settings.home / "start.lock", timeout=BUSY_SECONDS) as ours:
+            if not ours:
+                raise LibraryBusyError("Another run is being started.", "Do it again.")
+            started = self._start(order, request, examples, plan, wish)
+        return started
+
+    def _start(
+        self,
+        order: RunOrder,
+        request: RunRequest,
+        examples: Sequence[Example],
+        plan: Plan,
+        wish: InstallWish,
+    ) -> StartedRun:
         key = _request_key(request, examples)
         known = None if order.new else self._jobs.with_request_key(key)
         if known is not None:
