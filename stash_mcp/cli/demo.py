@@ -157,6 +157,8 @@ def _run(
         reflection_model=reflection_model,
         max_metric_calls=max_metric_calls,
         max_concurrency=1 if task.embedded else 8,
+        # Installing is shown as a step of its own.
+        install="off",
     )
     started = session.backend.start_run(order).run
     for sentence in plan_in_words(started.plan, reflection_model):

@@ -75,6 +75,19 @@ def test_what_a_dead_worker_left_is_queued_again_and_counted(store: JobStore) ->
     assert "died" in store.events("a")[0].message
 
 
+def test_only_deaths_at_the_same_place_add_up(store: JobStore) -> None:
+    queue(store, "a")
+    for calls in (4, 8, 12, 12, 12):
+        store.claim_next()
+        store.report("a", Progress(phase="optimising", metric_calls=calls))
+        store.requeue_orphans()
+    assert store.get("a").deaths == 3
+    store.claim_next()
+    store.report("a", Progress(phase="optimising", metric_calls=13))
+    store.requeue_orphans()
+    assert store.get("a").deaths == 1
+
+
 def test_a_failure_keeps_its_reason_and_the_end_of_its_log(store: JobStore) -> None:
     queue(store, "a")
     store.claim_next()
