@@ -24,6 +24,7 @@ from stash_mcp.server.wording import (
     PARTIAL,
     accuracy_in_words,
     elapsed_seconds,
+    is_no_gain,
     place_in_words,
     silent_seconds,
     stop_in_words,
@@ -169,6 +170,8 @@ def _trained(metrics: TrainMetrics) -> str:
 
 def _after_run(run: Run) -> str:
     match run.status:
+        case JobStatus.SUCCEEDED if is_no_gain(run.verdict):
+            return f"nothing to install; stash-skills candidates {run.id} shows what was tried"
         case JobStatus.SUCCEEDED:
             return f"stash-skills candidates {run.id} --diff, stash-skills install {run.id}"
         case JobStatus.QUEUED | JobStatus.RUNNING:

@@ -15,10 +15,11 @@ from stash_mcp.cli.jobs import (
     print_model,
     status_word,
 )
-from stash_mcp.cli.printing import print_json, print_table, print_text, score
+from stash_mcp.cli.printing import print_json, print_table, print_text
 from stash_mcp.cli.session import Json, session_of
 from stash_mcp.models import DEFAULT_BASE_MODEL, DEFAULT_MAX_PAIRS, RewardModel
 from stash_mcp.server.counting import count
+from stash_mcp.server.wording import accuracy_in_short
 
 ModelId = Annotated[str, typer.Argument(metavar="ID", help="Its id, as `models` shows it.")]
 
@@ -79,14 +80,14 @@ def models(context: typer.Context, as_json: Json = False) -> None:
 
 
 def _row(model: RewardModel, queue: dict[str, int]) -> tuple[object, ...]:
-    accuracy = None if model.metrics is None else model.metrics.eval_accuracy
+    accuracy = None if model.metrics is None else accuracy_in_short(model.metrics)
     return (
         model.id,
         model.name,
         status_word(model, queue),
         model.base_model,
         model.num_pairs,
-        score(accuracy),
+        accuracy,
         f"{model.created_at:%Y-%m-%d %H:%M}",
     )
 

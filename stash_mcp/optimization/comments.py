@@ -69,7 +69,10 @@ class CommentReflector:
         comments = [comment for record in records for comment in record.comments]
         fresh = _new_points(present, comments)
         if not fresh:
-            return checked(_write(_shuffled(present, draw)), body)
+            varied = checked(_write(_shuffled(present, draw)), body)
+            if isinstance(varied, Refusal):
+                return Refusal("No reviewer said anything new of this minibatch.", True)
+            return varied
         draw.shuffle(fresh)
         kept = fresh[: draw.randint((len(fresh) + 1) // 2, len(fresh))]
         return checked(_write(_extended(present, kept)), body)

@@ -19,6 +19,7 @@ from stash_mcp.optimization.memory import Answer, Tool
 from stash_mcp.optimization.shortening import shorten
 from stash_mcp.rendering import render_messages
 from stash_mcp.skills.document import problems_with_description, problems_with_name
+from stash_mcp.skills.scan import active_problems
 
 MAX_ANSWERS = 3
 MAX_EXAMPLES = 12
@@ -164,7 +165,11 @@ def _read(text: str) -> Identity | tuple[str, ...]:
     except ValueError as error:
         return (_not_read(error),)
     name, description = given.name.strip(), given.description.strip()
-    problems = (*problems_with_name(name), *problems_with_description(description))
+    problems = (
+        *problems_with_name(name),
+        *problems_with_description(description),
+        *active_problems(description),
+    )
     return problems or Identity(name, description)
 
 

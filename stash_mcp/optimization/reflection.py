@@ -18,7 +18,7 @@ from stash_mcp.optimization.llm import ChatModel
 from stash_mcp.optimization.memory import Answer
 from stash_mcp.optimization.shortening import shorten
 from stash_mcp.skills.document import MAX_BODY_CHARACTERS, MAX_BODY_LINES, problems_with_body
-from stash_mcp.skills.scan import find_active
+from stash_mcp.skills.scan import active_problems
 
 START = "<<<SKILL BODY STARTS>>>"
 END = "<<<SKILL BODY ENDS>>>"
@@ -83,6 +83,8 @@ class Refusal:
     """Why a proposed body cannot be used, in words for whoever wrote it."""
 
     reason: str
+    nothing_to_say: bool = False
+    """No fault of the writer: this minibatch gave nothing to write from."""
 
 
 class Reflector(Protocol):
@@ -184,12 +186,7 @@ def body_in(answer: Answer, present: str) -> str | Refusal:
 def checked(body: str, present: str) -> str | Refusal:
     """`body` without blank lines around it if it keeps every rule and differs from `present`."""
     body = body.strip("\r\n").rstrip()
-    problems = list(problems_with_body(body))
-    problems += [
-        f"Line {finding.line}: {finding.why}"
-        for finding in find_active(body)
-        if finding.severity == "high"
-    ]
+    problems = [*problems_with_body(body), *active_problems(body)]
     if problems:
         return Refusal(" ".join(problems))
     if body == present.strip():

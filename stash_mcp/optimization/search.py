@@ -190,8 +190,10 @@ class Search:
         return answers
 
     def _note(self, refusal: Refusal) -> None:
-        self._refusals.append(refusal.reason)
         self._monitor.refused(refusal.reason)
+        if refusal.nothing_to_say:
+            return
+        self._refusals.append(refusal.reason)
         if self._usable == 0 and len(self._refusals) == MAX_REFUSALS_IN_A_ROW:
             self._latched = ModelAnswerError(
                 f"The reflection model gave no usable body in {MAX_REFUSALS_IN_A_ROW} proposals; "

@@ -79,6 +79,11 @@ def next_for_run(run: Run) -> str:
                 f'Wait with get_run(run_id="{run.id}", wait_seconds=50). It goes on if this '
                 "session ends."
             )
+        case JobStatus.SUCCEEDED if is_no_gain(run.verdict):
+            return (
+                "Tell the person that there is nothing to install; more comments and ratings, or a "
+                "stronger reflection model, may help."
+            )
         case JobStatus.SUCCEEDED:
             return (
                 f'Read the candidates with list_candidates(run_id="{run.id}"), show the best and '
@@ -163,6 +168,11 @@ def at_the_end(wish: InstallWish) -> str:
             )
 
 
+def is_no_gain(verdict: str | None) -> bool:
+    """Whether the verdict says that the best is no better than the seed, or worse."""
+    return (verdict or "").startswith(("No improvement:", "Worse:"))
+
+
 def accuracy_in_words(metrics: TrainMetrics) -> str:
     """How well the reward model ranks what it did not see, beside what length alone would do."""
     if metrics.eval_accuracy is None:
@@ -177,3 +187,12 @@ def accuracy_in_words(metrics: TrainMetrics) -> str:
         f"ranks {metrics.eval_accuracy:.0%} of {pairs} right (chance 50 %, length alone "
         f"{length:.0%})"
     )
+
+
+def accuracy_in_short(metrics: TrainMetrics) -> str | None:
+    """`23 of 25 pairs, length alone 84%`."""
+    if metrics.eval_accuracy is None:
+        return None
+    right = round(metrics.eval_accuracy * metrics.eval_pairs)
+    length = max(metrics.length_accuracy or 0.0, 1 - (metrics.length_accuracy or 0.0))
+    return f"{right} of {count(metrics.eval_pairs, 'pair')}, length alone {length:.0%}"

@@ -60,6 +60,15 @@ def _found(body: str, rules: Sequence[Rule]) -> tuple[Finding, ...]:
     return tuple(worst[key] for key in sorted(worst))
 
 
+def active_problems(text: str) -> tuple[str, ...]:
+    """Its high findings as sentences for whoever wrote it."""
+    return tuple(
+        f"Line {finding.line}: {finding.why}"
+        for finding in find_active(text)
+        if finding.severity == "high"
+    )
+
+
 def neutralise(text: str) -> str:
     """`text` without active constructs, changed as little as that takes.
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -173,6 +174,15 @@ def test_a_second_ctrl_c_cancels_a_training_too(command, stage: Stage, session: 
     assert stage.backend.list_reward_models()[0].status is JobStatus.CANCELLED
 
 
+# A job in the background of a shell ignores SIGINT and hands that on; a terminal's does not.
+LISTENING = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from stash_mcp.cli.main import main
+sys.exit(main())
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals for processes")
 def test_two_signals_to_the_real_command_detach_it_and_cancel_the_run(stage: Stage) -> None:
     run = stage.running(*SCORED)
@@ -185,7 +195,7 @@ def test_two_signals_to_the_real_command_detach_it_and_cancel_the_run(stage: Sta
     with (
         try_lock(stage.settings.worker_lock_path) as held,
         subprocess.Popen(
-            [sys.executable, "-m", "stash_mcp", "status", run.id, "--follow"],
+            [sys.executable, "-c", LISTENING, "status", run.id, "--follow"],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -194,11 +204,15 @@ def test_two_signals_to_the_real_command_detach_it_and_cancel_the_run(stage: Sta
     ):
         assert held
         assert process.stderr is not None
+        # However this goes, the process must not outlive it.
+        guard = threading.Timer(PATIENCE, process.kill)
+        guard.start()
         # A line that was interrupted while it was printed may come twice.
         for begins in ("Started.", f"Detached; {run.id} goes on."):
             assert any(line.startswith(begins) for line in process.stderr)
             process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
+        guard.cancel()
     assert (process.returncode, out) == (130, "")
     assert f"Cancelled {run.id}. Candidate 1" in err
     assert "Traceback" not in err

@@ -34,6 +34,7 @@ from stash_mcp.models import (
 from stash_mcp.runs.plan import check_budget, default_budget, make_plan
 from stash_mcp.settings import provider_keys
 from stash_mcp.skills.document import problems_with_description, problems_with_name
+from stash_mcp.skills.scan import active_problems
 from stash_mcp.skills.targets import resolve
 from stash_mcp.storage.calls import call_key
 from stash_mcp.storage.database import BUSY_SECONDS
@@ -218,6 +219,7 @@ def _check_identity(order: RunOrder) -> None:
         problems += problems_with_name(order.skill_name)
     if order.skill_description is not None:
         problems += problems_with_description(order.skill_description)
+        problems += active_problems(order.skill_description)
     if problems:
         raise SkillDocumentError(
             f"The skill cannot be called so: {' '.join(problems)}",

@@ -41,7 +41,8 @@ class Skills(Runs):
             accept_findings=order.accept_findings,
             dry_run=order.dry_run,
         )
-        return tuple(_outcome(row, dry_run=order.dry_run) for row in done)
+        reservation = _reservation(self.get_run(order.run_id))
+        return tuple(_outcome(row, reservation, dry_run=order.dry_run) for row in done)
 
     def rollback_skill(self, order: RollbackOrder) -> InstallOutcome:
         latest = history.find(self._manifest, order.skill)
@@ -60,7 +61,7 @@ class Skills(Runs):
             dry_run=order.dry_run,
             kind="rollback",
         )
-        return _outcome(done, dry_run=order.dry_run)
+        return _outcome(done, "", dry_run=order.dry_run)
 
     def uninstall_skill(self, order: UninstallOrder) -> UninstallOutcome:
         done = history.uninstall(
@@ -169,12 +170,19 @@ class Skills(Runs):
         )
 
 
-def _outcome(done: Installed, *, dry_run: bool) -> InstallOutcome:
+def _reservation(run: Run) -> str:
+    """What the person should know of a skill that was not found to be better."""
+    if run.verdict is None or run.verdict.startswith("Improved:"):
+        return ""
+    return f" The run's verdict was: {run.verdict}"
+
+
+def _outcome(done: Installed, reservation: str, *, dry_run: bool) -> InstallOutcome:
     return InstallOutcome(
         installation=done.installation,
         action=done.action,
         backup=None if done.backup is None else os.fspath(done.backup),
-        visibility=done.visibility,
+        visibility=done.visibility + reservation,
         diff=done.diff,
         findings=tuple(
             ScanFinding(rule=row.rule, severity=row.severity, line=row.line, why=row.why)
