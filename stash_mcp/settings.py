@@ -149,6 +149,18 @@ def _project_dir(environ: Mapping[str, str], working_dir: Path) -> tuple[Path, s
     return working_dir, "it is the working folder, which lies in no repository"
 
 
+def _without_empty_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """A client passes a key that is not set as "" or as `${NAME}`; libraries would send either."""
+    kept = {}
+    for name, value in environ.items():
+        if name.endswith("_API_KEY"):
+            value = value.strip()
+            if not value or _UNEXPANDED.match(value):
+                continue
+        kept[name] = value
+    return kept
+
+
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)S?(_ID)?$", re.IGNORECASE)
 _SHORTEST_SECRET = 8
 
@@ -175,7 +187,7 @@ def worker_environment(environ: Mapping[str, str] | None = None) -> dict[str, st
         "TOKENIZERS_PARALLELISM": "false",
         # Threads that spin while they wait slow every other process on few cores, and each other.
         "OMP_WAIT_POLICY": "PASSIVE",
-        **environ,
+        **_without_empty_keys(environ),
         "PYTHONUTF8": "1",
     }
 
@@ -189,9 +201,10 @@ def provider_keys(
     """
     environ = os.environ if environ is None else environ
     names = {f"{model.partition('/')[0].upper()}_API_KEY" for model in models if "/" in model}
-    return tuple(sorted(name for name in names if environ.get(name)))
+    return tuple(sorted(name for name in names if name in _without_empty_keys(environ)))
 
 
 def has_variables(names: Iterable[str], environ: Mapping[str, str] | None = None) -> bool:
     environ = os.environ if environ is None else environ
-    return all(environ.get(name) for name in names)
+    kept = _without_empty_keys(environ)
+    return all(name in kept for name in names)

@@ -132,3 +132,12 @@ def test_the_default_of_installing_comes_from_the_environment(value: str, tmp_pa
 def test_an_unknown_way_of_installing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="auto, ask or off"):
         load_settings({"STASH_MCP_INSTALL": "maybe"}, tmp_path)
+
+
+@pytest.mark.parametrize("value", ["", "  ", "${OPENAI_API_KEY}"])
+def test_a_key_that_was_not_filled_in_does_not_reach_the_worker(value: str) -> None:
+    environ = {"OPENAI_API_KEY": value, "PATH": "/bin"}
+    assert "OPENAI_API_KEY" not in worker_environment(environ)
+    assert worker_environment(environ)["PATH"] == "/bin"
+    assert provider_keys(["openai/x"], environ) == ()
+    assert worker_environment({"OPENAI_API_KEY": " sk-1\n"})["OPENAI_API_KEY"] == "sk-1"

@@ -9,10 +9,14 @@ _PROBES = {
 }
 
 
+def has_extra(extra: str) -> bool:
+    return all(importlib.util.find_spec(library) is not None for library in _PROBES[extra])
+
+
 def require_extra(extra: str, needed_for: str) -> None:
     """Raise MissingExtraError unless every library of `extra` can be found.
 
     needed_for: begins the message, such as "Training a reward model".
     """
-    if any(importlib.util.find_spec(library) is None for library in _PROBES[extra]):
+    if not has_extra(extra):
         raise MissingExtraError(extra, needed_for)

@@ -14,7 +14,7 @@ from stash_mcp.models import Annotation, Quote, Step
 from stash_mcp.server.counting import count
 from stash_mcp.server.inputs import import_any, read_input
 from stash_mcp.server.results import rating_word
-from stash_mcp.storage.files import write_atomic
+from stash_mcp.storage.files import os_errors, write_atomic
 
 TraceId = Annotated[str, typer.Argument(metavar="TRACE", help="Its id, as `traces` shows it.")]
 _RATINGS: dict[str | None, Literal[1, -1] | None] = {"up": 1, "down": -1, None: None}
@@ -223,11 +223,20 @@ def export(
             session.out.file.write(f"{line}\n")
         return
     lines = list(_lines(session.backend, what))
-    write_atomic(file.absolute(), "".join(f"{line}\n" for line in lines))
+    _write(file.absolute(), "".join(f"{line}\n" for line in lines))
     if as_json:
         print_json(session.out, {"path": str(file.absolute()), "lines": len(lines)})
         return
     print_text(session.out, f"Wrote {count(len(lines), 'line')} to {file}.")
+
+
+def _write(path: Path, text: str) -> None:
+    """A file whole or not at all, the one that a link names; into a pipe or a device as it is."""
+    if path.exists() and not path.is_file():
+        with os_errors("write", path), path.open("w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+        return
+    write_atomic(path.resolve(), text)
 
 
 def _lines(backend: Backend, what: Literal["traces", "annotations"]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from stash_mcp.backends.base import AnnotationDraft, InstallOrder, RunOrder
 from stash_mcp.errors import (
     BudgetError,
     ExamplesError,
+    InputError,
     NotFoundError,
     NotReadyError,
     SkillDocumentError,
@@ -251,3 +252,24 @@ def test_events_are_those_of_one_job_from_a_number_on(ready: Stage) -> None:
     assert ready.backend.events(run.id, after=events[0].number) == events[1:]
     with pytest.raises(NotFoundError):
         ready.backend.events("run-9")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("localhost:1234", "not the URL"),
+        ("http://", "not the URL"),
+        ("http://h:99999/v1", "not the URL"),
+        ("http://bob:secret@host/v1", "password"),
+        ("http://host/v1?api_key=secret", "parameter"),
+    ],
+)
+def test_a_base_url_that_cannot_be_used_or_holds_a_secret_is_refused(
+    stage: Stage, url: str, said: str
+) -> None:
+    stage.conversations()
+    stage.trained()
+    with pytest.raises(InputError, match=said) as caught:
+        start(stage, task_api_base=url)
+    assert "secret" not in str(caught.value)
+    assert stage.backend.list_runs() == []

@@ -1,4 +1,6 @@
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,29 @@ def test_an_export_is_what_import_reads(command, stage: Stage, tmp_path: Path) -
 
 def test_an_export_as_json_wants_a_file(command, stage: Stage) -> None:
     assert command("export", "traces", "--json").code == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_an_export_goes_through_a_pipe_and_leaves_it_one(
+    command, stage: Stage, tmp_path: Path
+) -> None:
+    stage.conversations(2)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(pipe.read_text, encoding="utf-8")
+        assert command("export", "traces", str(pipe)).code == 0
+        assert len(reading.result(timeout=30).splitlines()) == 2
+    assert pipe.is_fifo()
+
+
+def test_an_export_onto_a_link_writes_the_file_that_it_names(
+    command, stage: Stage, tmp_path: Path
+) -> None:
+    stage.conversations(2)
+    (tmp_path / "real.jsonl").write_text("old", encoding="utf-8")
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(tmp_path / "real.jsonl")
+    assert command("export", "traces", str(link)).code == 0
+    assert link.is_symlink()
+    assert len((tmp_path / "real.jsonl").read_text(encoding="utf-8").splitlines()) == 2

@@ -1,6 +1,7 @@
 """Runs of the local pipeline: planning, starting, cancelling, carrying on, reading."""
 
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from stash_mcp.backends import views
 from stash_mcp.backends.base import RunOrder, StartedRun
@@ -51,6 +52,8 @@ class Runs(Workshop):
     def start_run(self, order: RunOrder) -> StartedRun:
         require_extra("local", "A run on this machine")
         _check_identity(order)
+        _check_base_url(order.task_api_base)
+        _check_base_url(order.reflection_api_base)
         model = self._trained(order.reward_model_id)
         verify_checkpoint(self._model_folder(model.id).model_path)
         trace_ids = self._run_traces(order, model)
@@ -210,6 +213,30 @@ def _request_key(request: RunRequest, examples: Sequence[Example]) -> str:
     return call_key(
         request=request.model_dump(mode="json"),
         examples=[example.model_dump(mode="json") for example in examples],
+    )
+
+
+def _check_base_url(url: str | None) -> None:
+    if url is None:
+        return
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise _unusable_url(url) from error
+    if not usable:
+        raise _unusable_url(url)
+    if parts.username or parts.password or parts.query:
+        raise InputError(
+            "The base URL of a model server holds a name, a password or a parameter.",
+            "It is stored and shown; give the key in the environment (OPENAI_API_KEY) instead.",
+        )
+
+
+def _unusable_url(url: str) -> InputError:
+    return InputError(
+        f"'{url}' is not the URL of a model server.",
+        "Write it with its scheme, such as http://localhost:8000/v1.",
     )
 
 

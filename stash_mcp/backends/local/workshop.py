@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from stash_mcp.backends.extras import has_extra
 from stash_mcp.errors import NotReadyError
 from stash_mcp.models import Job, JobKind, JobStatus
 from stash_mcp.runs.folder import JobFolder
@@ -46,8 +47,8 @@ class Workshop:
         if now - self._looked_at < REVIVE_SECONDS:
             return
         self._looked_at = now
-        # Only what can be done with the keys that this process would hand on.
-        if self._jobs.has_work(has_variables):
+        # Only what can be done with the keys and the installation that this process would hand on.
+        if self._jobs.has_work(has_variables) and has_extra("local"):
             self._start_worker(self._settings)
 
     def _start_for(self, needs: Sequence[str]) -> None:
