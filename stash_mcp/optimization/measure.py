@@ -109,12 +109,12 @@ def caution(metrics: TrainMetrics | None) -> str:
     length = max(metrics.length_accuracy or 0.0, 1 - (metrics.length_accuracy or 0.0))
     if metrics.eval_pairs < ENOUGH_PAIRS:
         return (
-            f"But the reward model was checked on only {metrics.eval_pairs} held-out pairs "
+            f"The reward model was checked on only {metrics.eval_pairs} held-out pairs "
             f"({ENOUGH_PAIRS} would say something): read some replies before you believe it."
         )
     if metrics.eval_accuracy <= length:
         return (
-            f"But the reward model ranks held-out pairs no better ({metrics.eval_accuracy:.0%}) "
+            f"The reward model ranks held-out pairs no better ({metrics.eval_accuracy:.0%}) "
             f"than their length does ({length:.0%}): read some replies before you believe it."
         )
     return ""

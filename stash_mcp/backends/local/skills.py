@@ -174,7 +174,7 @@ def _reservation(run: Run) -> str:
     """What the person should know of a skill that was not found to be better."""
     if run.verdict is None or run.verdict.startswith("Improved:"):
         return ""
-    return f" The run's verdict was: {run.verdict}"
+    return f" The run's verdict was '{run.verdict.partition(':')[0]}'; get_run has the numbers."
 
 
 def _outcome(done: Installed, reservation: str, *, dry_run: bool) -> InstallOutcome:
