@@ -22,7 +22,7 @@ _CHARACTERS_PER_TOKEN = 4
 _SKILL_TOKENS = 600
 # A refused proposal is asked again once, and an identity is asked for at most three times.
 _REFLECTION_CALLS_PER_PROPOSAL = 2
-_IDENTITY_CALLS = 3
+_IDENTITY_CALLS = 4
 
 
 def budget_for(proposals: int, examples: int, minibatch: int, at_once: int = 1) -> int:
@@ -45,6 +45,12 @@ def proposals_at_best(budget: int, examples: int, minibatch: int, at_once: int =
 def proposals_at_worst(budget: int, examples: int, minibatch: int, at_once: int = 1) -> int:
     rounds = (budget - examples) // (at_once * (2 * minibatch + examples))
     return max(0, rounds * at_once)
+
+
+def most_asked(budget: int, examples: int, minibatch: int, at_once: int = 1) -> int:
+    """Proposals asked for if every one is refused: each then costs its parent's minibatch alone."""
+    room = budget - examples - at_once * (2 * minibatch + examples)
+    return 0 if room < 0 else (room // (at_once * minibatch) + 1) * at_once
 
 
 def next_proposal_fits(
@@ -97,7 +103,8 @@ def make_plan(
         task_calls_at_most=calls,
         reflection_calls_at_most=0
         if builtin
-        else _REFLECTION_CALLS_PER_PROPOSAL * at_best + _IDENTITY_CALLS,
+        else _REFLECTION_CALLS_PER_PROPOSAL * most_asked(budget, scored, minibatch, at_once)
+        + _IDENTITY_CALLS,
         prompt_tokens_estimate=calls * _prompt_tokens(examples),
         notes=tuple(_notes(examples, heldout)),
     )

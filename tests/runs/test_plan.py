@@ -61,7 +61,7 @@ def test_a_plan_counts_what_the_run_may_spend() -> None:
     plan = make(14, heldout=4)
     assert (plan.examples, plan.heldout_examples) == (10, 4)
     assert plan.task_calls_at_most == 106 + 8
-    assert plan.reflection_calls_at_most == 2 * plan.proposals_at_best + 3
+    assert plan.reflection_calls_at_most == 2 * planning.most_asked(106, 10, 3) + 4 == 58
     assert plan.commented_examples == 14
     assert plan.skipped[0].count == 2
     assert plan.prompt_tokens_estimate > plan.task_calls_at_most
