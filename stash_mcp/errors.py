@@ -10,11 +10,14 @@ Third-party errors are translated where they enter and never reach a person.
     │   ├── SkillDocumentError      a SKILL.md, a skill's name or its description
     │   ├── PairsError              the ratings give too few preference pairs
     │   ├── ExamplesError           no conversation can be replayed
-    │   └── BudgetError             the budget is too small for the run
+    │   ├── BudgetError             the budget is too small for the run
+    │   ├── ConfigFileError         another program's configuration that cannot be edited
+    │   └── ReflectionRefusedError  what an agent wrote for a run; it may submit again
     ├── NotFoundError               an unknown trace, reward model, run or candidate
     ├── NotReadyError               the object exists and is not finished
     ├── UnsupportedError            this backend cannot do it
     ├── MissingExtraError           an optional part of the installation is missing
+    ├── ListenError                 the HTTP server's port
     ├── StorageError                the disk or the library
     │   ├── DiskFullError
     │   ├── NotWritableError
@@ -33,6 +36,20 @@ Third-party errors are translated where they enter and never reach a person.
     │   ├── ModelUnreachableError   nothing answers there
     │   ├── ModelServerError        5xx, timeouts, after bounded retries
     │   └── ModelAnswerError        answers that stay unusable after asking again
+    ├── StashError                  the hosted service Stash
+    │   ├── StashAddressError       a URL that is not used: malformed, unsafe, another host's
+    │   ├── StashKeyError           no key, or a refused or read-only one
+    │   ├── StashFeatureError       the account has no reward models
+    │   ├── StashNotFoundError      an unknown id or somebody else's; a NotFoundError too
+    │   ├── StashNotReadyError      not finished there; a NotReadyError too
+    │   ├── StashRejectedError      a request that it refuses; an InputError too
+    │   ├── StashOutdatedError      an older server wants more; an UnsupportedError too
+    │   ├── StashRateLimitError     after bounded retries
+    │   ├── StashUnreachableError   nothing answers there, or not over a connection to trust
+    │   ├── StashTimeoutError       no whole answer in time
+    │   ├── StashServerError        5xx, a gateway's page, after bounded retries
+    │   ├── StashAnswerError        an answer that is not what the contract says
+    │   └── StashUncertainError     the answer was lost; whether it took effect is not known
     └── RunError                    a run that cannot go on
 """
 
@@ -87,6 +104,23 @@ class BudgetError(InputError):
         self.minimum = minimum
 
 
+class ReflectionRefusedError(InputError):
+    code = "reflection_refused"
+
+
+class ConfigFileError(InputError):
+    """`reason` completes the sentence, with the line where there is one."""
+
+    code = "config_file"
+
+    def __init__(self, reason: str, file: str = "The configuration") -> None:
+        super().__init__(
+            f"{file} was left as it is: {reason}.",
+            "Correct it and do it again, or put the entry there yourself: --print shows it.",
+        )
+        self.reason = reason
+
+
 class NotFoundError(StashSkillsError):
     code = "not_found"
 
@@ -109,6 +143,10 @@ class MissingExtraError(StashSkillsError):
             or f"Run: pip install 'stash-skills[{extra}]' (in the environment of this command).",
         )
         self.extra = extra
+
+
+class ListenError(StashSkillsError):
+    code = "listen"
 
 
 class StorageError(StashSkillsError):
@@ -187,6 +225,82 @@ class ModelServerError(ModelError):
 
 class ModelAnswerError(ModelError):
     code = "model_answer"
+
+
+class StashError(StashSkillsError):
+    """The service, the way to it, or what it answered.
+
+    passing: the same request may succeed later. reached: it may have taken effect.
+    retry_after: seconds that the server asked to wait.
+    """
+
+    code = "stash"
+
+    def __init__(
+        self,
+        problem: str,
+        fix: str,
+        *,
+        passing: bool = False,
+        reached: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(problem, fix)
+        self.passing = passing
+        self.reached = reached
+        self.retry_after = retry_after
+
+
+class StashAddressError(StashError):
+    code = "stash_address"
+
+
+class StashKeyError(StashError):
+    code = "stash_key"
+
+
+class StashFeatureError(StashError):
+    code = "stash_feature"
+
+
+class StashNotFoundError(StashError, NotFoundError):
+    code = "not_found"
+
+
+class StashNotReadyError(StashError, NotReadyError):
+    code = "not_ready"
+
+
+class StashRejectedError(StashError, InputError):
+    code = "stash_rejected"
+
+
+class StashOutdatedError(StashError, UnsupportedError):
+    code = "stash_outdated"
+
+
+class StashRateLimitError(StashError):
+    code = "stash_rate_limit"
+
+
+class StashUnreachableError(StashError):
+    code = "stash_unreachable"
+
+
+class StashTimeoutError(StashError):
+    code = "stash_timeout"
+
+
+class StashServerError(StashError):
+    code = "stash_server"
+
+
+class StashAnswerError(StashError):
+    code = "stash_answer"
+
+
+class StashUncertainError(StashError):
+    code = "stash_uncertain"
 
 
 class RunError(StashSkillsError):

@@ -8,9 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from stash_mcp.settings import InstallMode
+from stash_mcp.settings import BackendName, InstallMode
 
 Role = Literal["system", "user", "assistant", "tool"]
 Rating = Literal[1, -1]
@@ -19,6 +19,10 @@ Granularity = Literal["trace", "step"]
 DEFAULT_BASE_MODEL = "Qwen/Qwen3-0.6B"
 DEFAULT_MAX_PAIRS = 4000
 BUILTIN_REFLECTION = "builtin/comments"
+AGENT_REFLECTION = "agent"
+"""Each reflection is handed to the agent that is connected."""
+CLAUDE_CODE = "claude-code/"
+"""Before the name of a model that the installed `claude` command answers with."""
 
 
 class Frozen(BaseModel):
@@ -45,9 +49,13 @@ class Trace(Frozen):
 
 
 class TraceSummary(Frozen):
-    """One row of a list of traces; counts are of unflagged annotations."""
+    """One row of a list of traces; counts are of unflagged annotations.
+
+    `external_id`: at Stash, the id that the trace was imported with.
+    """
 
     id: str
+    external_id: str | None = None
     title: str | None
     steps: int
     positive: int
@@ -76,6 +84,17 @@ class Annotation(Frozen):
     label_error_note: str | None = None
     author: str | None = None
     created_at: datetime
+
+
+class InputFormat(Frozen):
+    """How a reward model's checkpoint reads a conversation: version 1 is our own rendering, 3 has
+    sections, one of which is the rubric."""
+
+    version: Literal[1, 3] = 1
+    rubric: tuple[str, ...] = ()
+
+
+INPUT_VERSION_1 = InputFormat()
 
 
 class PreferencePair(Frozen):
@@ -171,9 +190,16 @@ class TrainMetrics(BaseModel):
     max_length: int | None = None
     """Tokens kept of each text; a base with fewer positions than asked for lowers it."""
 
+    @property
+    def by_length(self) -> float | None:
+        """Accuracy of ranking by length, the better way round; None where it was not measured."""
+        shorter = self.length_accuracy
+        return None if shorter is None else max(shorter, 1 - shorter)
+
 
 class RewardModel(Frozen):
     id: str
+    backend: BackendName = "local"
     name: str
     base_model: str
     status: JobStatus
@@ -191,7 +217,44 @@ class RewardModel(Frozen):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    progress: "Progress"
+    progress: "Progress | None"
+    """None at Stash, which does not tell it."""
+    stalled: str | None = None
+    """Why it stays in the queue, where no worker can come to it."""
+
+
+class AdoptedSkill(Frozen):
+    """An installed SKILL.md that is a run's seed, as it stood on disk when the run was started.
+
+    path: of the file. sha256: of its bytes. edited: by hand, since it was installed.
+    """
+
+    path: str
+    sha256: str
+    body: str
+    edited: bool
+
+
+class StashRunRequest(Frozen):
+    """What Stash tells of what a run of it does."""
+
+    reward_model_id: str
+    task_model: str
+    task_api_base: str | None = None
+    reflection_model: str
+    max_metric_calls: int
+
+
+class RemoteResult(Frozen):
+    """What a run of Stash came to, for measuring it again here. run_id: as people see it."""
+
+    run_id: str
+    seed: "Skill"
+    best: "Skill"
+    seed_score: float
+    best_score: float
+    trace_ids: int
+    """How many conversations its search saw; those that are still there are the examples."""
 
 
 class RunRequest(Frozen):
@@ -205,7 +268,11 @@ class RunRequest(Frozen):
     max_metric_calls: int = Field(ge=1)
     skill_name: str | None = None
     skill_description: str | None = None
-    seed: int = 0
+    random_seed: int = 0
+    adopted: AdoptedSkill | None = None
+    """The first body; None takes the description, which is the usual seed."""
+    measured: RemoteResult | None = None
+    """Nothing is optimised: this seed and this best are measured against each other."""
     minibatch_size: int = Field(3, ge=1)
     proposals_at_once: int = Field(1, ge=1, le=16)
     max_concurrency: int = Field(8, ge=1, le=256)
@@ -218,6 +285,14 @@ class RunRequest(Frozen):
     """Stop after so many proposals in a row without a new best."""
     fresh: bool = False
     """Take no answer that another run paid for."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_present_names(cls, fields: Any) -> Any:
+        # Stored by an earlier version, in which the random seed was called `seed`.
+        if isinstance(fields, dict) and "seed" in fields and "random_seed" not in fields:
+            return {("random_seed" if key == "seed" else key): fields[key] for key in fields}
+        return fields
 
 
 class Plan(Frozen):
@@ -290,7 +365,9 @@ class Heldout(Frozen):
     high: float
 
 
-StopReason = Literal["budget", "cost", "time", "no_improvement_for", "perfect", "cancelled"]
+StopReason = Literal[
+    "budget", "cost", "time", "no_improvement_for", "perfect", "cancelled", "measured"
+]
 """What ended a run's search."""
 
 
@@ -308,6 +385,8 @@ class RunResult(BaseModel):
     candidates: tuple["ScoredSkill", ...]
     best_candidate: int = 0
     heldout: Heldout | None = None
+    remeasured: Heldout | None = None
+    """Of a run of Stash, on the conversations that its search saw: not held out from that."""
     verdict: str = ""
     """In plain words, whether the skill helped and how far that can be believed."""
     stop_reason: "StopReason" = "budget"
@@ -345,6 +424,9 @@ class InstallWish(Frozen):
     min_gain: float = Field(0.0, ge=0, le=1)
 
 
+Listener = Literal["agent", "command"]
+
+
 class Notice(Frozen):
     """What a person has to be told of the skill of a run that ended."""
 
@@ -354,11 +436,14 @@ class Notice(Frozen):
 
 
 class Run(Frozen):
+    """`plan` and `progress` are None at Stash, which does not tell them."""
+
     id: str
+    backend: BackendName = "local"
     status: JobStatus
-    request: RunRequest
-    plan: Plan
-    progress: Progress
+    request: StashRunRequest | RunRequest
+    plan: Plan | None
+    progress: Progress | None
     skill_name: str | None
     skill_description: str | None
     seed_score: float | None
@@ -375,12 +460,21 @@ class Run(Frozen):
     install_state: InstallState
     install_note: str | None
     """What was installed, or why it was only staged."""
+    reflections_waiting: tuple[int, ...] = ()
+    """Numbers of the reflections that wait for the agent."""
     reason: str | None
     """Why it failed, in a sentence or two; `error` is the end of its log."""
     error: str | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    stalled: str | None = None
+    """Why it stays in the queue, where no worker can come to it."""
+
+    @property
+    def adopted(self) -> AdoptedSkill | None:
+        """The installed skill that it started from."""
+        return self.request.adopted if isinstance(self.request, RunRequest) else None
 
 
 class JobKind(StrEnum):
@@ -409,6 +503,8 @@ class Job(Frozen):
     """Names of variables that its starter's environment had and its worker's must have."""
     go: int
     """Counts from 1; a resume begins the next one, a kill does not."""
+    parked: bool = False
+    """Running, but no worker takes it until the agent has answered its reflections."""
     install: InstallWish
     install_state: InstallState
     install_note: str | None
@@ -416,6 +512,36 @@ class Job(Frozen):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+
+
+ReflectionKind = Literal["body", "identity"]
+ReflectionState = Literal["pending", "answered", "remembered", "closed"]
+"""remembered: answered in another run. closed: the run went another way and asks it no more."""
+
+
+class Reflection(Frozen):
+    """One question of a run to the agent. A body is asked for, or a name and a description, of
+    which `answer` then is JSON text. `present`: the body that the new one must differ from."""
+
+    run_id: str
+    number: int
+    kind: ReflectionKind
+    prompt: str
+    present: str
+    state: ReflectionState
+    answer: str | None
+    asked_at: datetime
+    answered_at: datetime | None
+
+
+class Submission(Frozen):
+    """An agent's answer to a reflection: a body, or a name and a description."""
+
+    run_id: str
+    number: int
+    body: str | None = None
+    name: str | None = None
+    description: str | None = None
 
 
 class Event(Frozen):
@@ -448,8 +574,11 @@ class Installation(Frozen):
     installed_at: datetime
     version: int = 1
     """Counts from 1 at each path; taking a skill away is recorded, but is no version."""
-    kind: Literal["install", "rollback", "uninstall"] = "install"
+    kind: Literal["install", "rollback", "uninstall", "adopt"] = "install"
+    """adopt: a person's edit that became the seed of `run_id` and was replaced by its skill."""
 
 
+RemoteResult.model_rebuild()
+RunRequest.model_rebuild()
 RewardModel.model_rebuild()
 RunResult.model_rebuild()

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from stash_mcp.errors import BudgetError
-from stash_mcp.models import BUILTIN_REFLECTION, Example, Plan, Skipped
+from stash_mcp.models import AGENT_REFLECTION, BUILTIN_REFLECTION, Example, Plan, Skipped
 
 MIN_PROPOSALS = 2
 DEFAULT_PROPOSALS = 6
@@ -86,12 +86,15 @@ def make_plan(
     minibatch: int,
     reflection_model: str,
     at_once: int = 1,
+    is_named: bool = False,
+    seed_characters: int = 0,
 ) -> Plan:
-    """examples: all of the run's; the last `heldout` of them are kept for the final measure."""
+    """examples: all of the run's; the last `heldout` of them are kept for the final measure.
+    is_named: the skill's name and description were given. seed_characters: length of a seed that
+    is a whole body already."""
     scored = len(examples) - heldout
     at_best = proposals_at_best(budget, scored, minibatch, at_once)
     calls = budget + 2 * heldout
-    builtin = reflection_model == BUILTIN_REFLECTION
     return Plan(
         examples=scored,
         heldout_examples=heldout,
@@ -101,21 +104,31 @@ def make_plan(
         proposals_at_best=at_best,
         proposals_at_worst=proposals_at_worst(budget, scored, minibatch, at_once),
         task_calls_at_most=calls,
-        reflection_calls_at_most=0
-        if builtin
-        else _REFLECTION_CALLS_PER_PROPOSAL * most_asked(budget, scored, minibatch, at_once)
-        + _IDENTITY_CALLS,
-        prompt_tokens_estimate=calls * _prompt_tokens(examples),
+        reflection_calls_at_most=_reflection_calls(
+            reflection_model, at_best, most_asked(budget, scored, minibatch, at_once), is_named
+        ),
+        prompt_tokens_estimate=calls * _prompt_tokens(examples, seed_characters),
         notes=tuple(_notes(examples, heldout)),
     )
 
 
-def _prompt_tokens(examples: Sequence[Example]) -> int:
+def _reflection_calls(model: str, at_best: int, asked: int, is_named: bool) -> int:
+    """At most. What an agent submits is refused before it reaches the run, so it is asked once for
+    each proposal that is tried."""
+    if model == BUILTIN_REFLECTION:
+        return 0
+    if model == AGENT_REFLECTION:
+        return at_best + (not is_named)
+    return _REFLECTION_CALLS_PER_PROPOSAL * asked + _IDENTITY_CALLS
+
+
+def _prompt_tokens(examples: Sequence[Example], seed_characters: int) -> int:
     characters = sum(
         len(example.system or "") + sum(len(message.content) for message in example.messages)
         for example in examples
     )
-    return characters // (_CHARACTERS_PER_TOKEN * len(examples)) + _SKILL_TOKENS
+    skill = max(_SKILL_TOKENS, seed_characters // _CHARACTERS_PER_TOKEN)
+    return characters // (_CHARACTERS_PER_TOKEN * len(examples)) + skill
 
 
 def _notes(examples: Sequence[Example], heldout: int) -> list[str]:

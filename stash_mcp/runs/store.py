@@ -1,8 +1,9 @@
 """The jobs' records: state changes, progress, events, candidates.
 
 States go queued -> running -> succeeded | failed | cancelled, and running -> queued when the
-worker that ran a job has died. Every change names the state it starts from, so that of two
-processes that try the same change one wins and the other is told.
+worker that ran a job has died. A run that waits for the agent is parked: it counts as running, and
+no worker has it until its reflections are answered. Every change names the state it starts from,
+so that of two processes that try the same change one wins and the other is told.
 """
 
 import json
@@ -29,6 +30,8 @@ Clock = Callable[[], datetime]
 Can = Callable[[Sequence[str]], bool]
 """Whether this process has the variables that a job needs."""
 
+# Jobs with a reflection that the agent has not answered.
+_WAITING = "SELECT job_id FROM reflections WHERE state = 'pending'"
 _NOUNS = {JobKind.GEPA: "run", JobKind.TRAIN: "reward model"}
 _LISTINGS = {
     JobKind.GEPA: "List the runs to see their ids (list_runs, or `stash-skills runs`).",
@@ -117,13 +120,21 @@ class JobStore:
 
     def has_work(self, can: Can = lambda needs: True) -> bool:
         """Whether a job waits, or is marked as running (by a worker alive or dead), that can be
-        done with what it needs."""
+        done with what it needs. Parked ones are not counted."""
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT needs FROM jobs WHERE status IN (?, ?)",
+                "SELECT needs FROM jobs WHERE status IN (?, ?) AND parked = 0",
                 (JobStatus.QUEUED, JobStatus.RUNNING),
             ).fetchall()
         return any(can(json.loads(row["needs"])) for row in rows)
+
+    def has_queued(self) -> bool:
+        """Whether a job waits for a worker, whatever it needs."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT 1 FROM jobs WHERE status = ? LIMIT 1", (JobStatus.QUEUED,)
+            ).fetchone()
+        return row is not None
 
     # --- the worker's side ---
 
@@ -149,11 +160,16 @@ class JobStore:
         """Put back what a dead worker left running; to be called by the one living worker.
 
         Deaths are counted as long as they come at the same place: a job that gets further each
-        time is not at fault.
+        time is not at fault. A run whose worker died while it waited for the agent is parked.
         """
         with self._database.write() as connection:
+            connection.execute(
+                f"UPDATE jobs SET parked = 1 WHERE status = ? AND id IN ({_WAITING})",
+                (JobStatus.RUNNING,),
+            )
             rows = connection.execute(
-                "SELECT id, progress, death_place FROM jobs WHERE status = ?", (JobStatus.RUNNING,)
+                "SELECT id, progress, death_place FROM jobs WHERE status = ? AND parked = 0",
+                (JobStatus.RUNNING,),
             ).fetchall()
             for row in rows:
                 place = _place(Progress.model_validate_json(row["progress"]))
@@ -162,8 +178,23 @@ class JobStore:
                     f"UPDATE jobs SET status = ?, death_place = ?, deaths = {deaths} WHERE id = ?",
                     (JobStatus.QUEUED, place, row["id"]),
                 )
-                _add_event(connection, row["id"], self._now(), "Its worker died; queued again.")
+                write_event(connection, row["id"], self._now(), "Its worker died; queued again.")
         return [row["id"] for row in rows]
+
+    def park(self, job_id: str) -> bool:
+        """Let go of a running job until the agent has answered; whether anything is to be
+        answered still. Where nothing is it goes back to the queue."""
+        with self._database.write() as connection:
+            parked = connection.execute(
+                f"UPDATE jobs SET parked = 1 WHERE id = ? AND status = ? AND id IN ({_WAITING})",
+                (job_id, JobStatus.RUNNING),
+            ).rowcount
+            if not parked:
+                connection.execute(
+                    "UPDATE jobs SET status = ? WHERE id = ? AND status = ?",
+                    (JobStatus.QUEUED, job_id, JobStatus.RUNNING),
+                )
+        return bool(parked)
 
     def beat(self, job_id: str) -> JobStatus:
         """Note that the job's worker lives; returns the job's state, which others may change."""
@@ -178,7 +209,8 @@ class JobStore:
         """Whether the job was queued or running; its worker notices and stops."""
         with self._database.write() as connection:
             changed = connection.execute(
-                "UPDATE jobs SET status = ?, finished_at = ? WHERE id = ? AND status IN (?, ?)",
+                "UPDATE jobs SET status = ?, finished_at = ?, parked = 0 "
+                "WHERE id = ? AND status IN (?, ?)",
                 (
                     JobStatus.CANCELLED,
                     self._now(),
@@ -188,7 +220,7 @@ class JobStore:
                 ),
             ).rowcount
             if changed:
-                _add_event(connection, job_id, self._now(), "Cancelled.")
+                write_event(connection, job_id, self._now(), "Cancelled.")
         return bool(changed)
 
     def resume(self, job_id: str) -> bool:
@@ -202,7 +234,7 @@ class JobStore:
                 (JobStatus.QUEUED, job_id, JobStatus.FAILED, JobStatus.CANCELLED),
             ).rowcount
             if changed:
-                _add_event(connection, job_id, self._now(), "Queued again to be continued.")
+                write_event(connection, job_id, self._now(), "Queued again to be continued.")
         return bool(changed)
 
     def report(self, job_id: str, progress: Progress) -> None:
@@ -214,7 +246,7 @@ class JobStore:
 
     def add_event(self, job_id: str, message: str) -> None:
         with self._database.write() as connection:
-            _add_event(connection, job_id, self._now(), message)
+            write_event(connection, job_id, self._now(), message)
 
     def succeed(self, job_id: str, result: str) -> bool:
         """result: JSON text. Whether the job was still running."""
@@ -241,7 +273,7 @@ class JobStore:
                 (status, result, reason, error, self._now(), job_id, JobStatus.RUNNING),
             ).rowcount
             if changed:
-                _add_event(connection, job_id, self._now(), reason or f"The job {status}.")
+                write_event(connection, job_id, self._now(), reason or f"The job {status}.")
         return bool(changed)
 
     # --- candidates ---
@@ -304,7 +336,8 @@ class JobStore:
         return self._clock().isoformat()
 
 
-def _add_event(connection: sqlite3.Connection, job_id: str, at: str, message: str) -> None:
+def write_event(connection: sqlite3.Connection, job_id: str, at: str, message: str) -> None:
+    """Add a line to a job's history, within a transaction of the caller's."""
     connection.execute(
         "INSERT INTO events (job_id, at, message) VALUES (?, ?, ?)", (job_id, at, message)
     )
@@ -325,6 +358,7 @@ def _job(row: sqlite3.Row) -> Job:
         attempts=row["attempts"],
         needs=tuple(json.loads(row["needs"])),
         go=row["go"],
+        parked=bool(row["parked"]),
         deaths=row["deaths"],
         death_place=row["death_place"],
         install=InstallWish(mode="off")

@@ -11,11 +11,13 @@ from typing import Literal
 
 from stash_mcp.errors import InputError, InstallError, NotFoundError
 from stash_mcp.models import Installation
-from stash_mcp.skills.install import only_installer, refuse_not_ours
+from stash_mcp.skills.install import only_installer
+from stash_mcp.skills.journal import complete, noted
 from stash_mcp.skills.manifest import Manifest
+from stash_mcp.skills.ownership import refuse_not_ours
 from stash_mcp.skills.place import Place, look, unified_diff
 from stash_mcp.skills.versions import kept_text, sha256
-from stash_mcp.skills.writing import back_up, take_away
+from stash_mcp.skills.writing import back_up, clean_up, take_away
 
 FileState = Literal["current", "edited", "missing", "uninstalled", "unreadable"]
 
@@ -35,7 +37,8 @@ def file_state(latest: Installation) -> FileState:
         return "uninstalled"
     path = Path(latest.path)
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
+        linked = stat.S_ISLNK(path.parent.lstat().st_mode)
+        if linked or not stat.S_ISREG(path.lstat().st_mode):
             return "edited"
         content = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -106,12 +109,10 @@ def uninstall(
     changed: NotFoundError where it was taken away before; InstallConflictError for a file that was
     edited; InstallError for a link or another kind of file.
     """
-    if latest.kind == "uninstall":
-        raise NotFoundError(
-            f"'{latest.name}' was taken away before, on {latest.installed_at:%Y-%m-%d %H:%M}.",
-            "There is nothing to do; rolling back brings a version of it back.",
-        )
     with only_installer(backups_dir):
+        complete(manifest, backups_dir)
+        latest = manifest.latest(latest.path) or latest
+        _refuse_taken_away(latest)
         place = same_place(latest)
         if not force:
             refuse_not_ours(place, "", latest)
@@ -119,10 +120,18 @@ def uninstall(
         record = latest.model_copy(update={"kind": "uninstall", "installed_at": now})
         backup = back_up(place, backups_dir, now, dry_run=dry_run)
         if not dry_run:
-            with manifest.recording(record):
-                if place.content is not None:
-                    take_away(place)
+            clean_up(place, backups_dir)
+            with noted(backups_dir, record), manifest.recording(record):
+                take_away(place)
         return TakenAway(record, backup, diff)
+
+
+def _refuse_taken_away(latest: Installation) -> None:
+    if latest.kind == "uninstall":
+        raise NotFoundError(
+            f"'{latest.name}' was taken away before, on {latest.installed_at:%Y-%m-%d %H:%M}.",
+            "There is nothing to do; rolling back brings a version of it back.",
+        )
 
 
 def same_place(latest: Installation) -> Place:

@@ -1,7 +1,7 @@
 """A skill into agents' skills folders: whole or not at all, and never over somebody's work.
 
-What is ours is a SKILL.md whose SHA-256 is the latest that the manifest has for its path; any other
-is only replaced by `force`, after a copy. Each installation is a version, whose text is kept.
+Only what is ours is replaced (ownership.py); any other is by `force` alone, after a copy. Each
+installation is a version, whose text is kept.
 
 Not covered: which skill goes where by itself when a run ends (backends/local/watching.py); former
 versions and taking a skill away (history.py).
@@ -14,13 +14,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from stash_mcp.errors import InputError, InstallConflictError, InstallError
-from stash_mcp.models import Installation
+from stash_mcp.errors import InputError, InstallError
+from stash_mcp.models import AdoptedSkill, Installation
 from stash_mcp.skills.document import read_document
+from stash_mcp.skills.journal import complete, noted
 from stash_mcp.skills.manifest import Manifest
-from stash_mcp.skills.place import SKILL_FILE, Place, look, unified_diff
+from stash_mcp.skills.ownership import (
+    adoption,
+    refuse_missing_project,
+    refuse_not_ours,
+    refuse_removed,
+)
+from stash_mcp.skills.place import Place, look, unified_diff
 from stash_mcp.skills.scan import RULES, Finding, find_active
-from stash_mcp.skills.targets import Target, visibility
+from stash_mcp.skills.sight import sight
+from stash_mcp.skills.targets import Target, project_of
 from stash_mcp.skills.versions import kept, sha256
 from stash_mcp.skills.writing import LOCK_NAME, back_up, clean_up, write
 from stash_mcp.storage.files import try_lock
@@ -37,7 +45,8 @@ class Installed:
 
     backup: the copy of what was replaced, if one was made. visibility: whether a running agent
     sees the skill, in a sentence or two. diff: unified, from what stood there. findings: what is
-    told of the text, with those that were accepted.
+    told of the text, with those that were accepted. adopted: the version that a person's edit
+    became, which was the seed of this skill and is replaced by it.
     """
 
     installation: Installation
@@ -46,6 +55,7 @@ class Installed:
     visibility: str
     diff: str = ""
     findings: tuple[Finding, ...] = ()
+    adopted: Installation | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,7 @@ def install(
     dry_run: bool = False,
     kind: Literal["install", "rollback"] = "install",
     by_itself: bool = False,
+    adopted: AdoptedSkill | None = None,
 ) -> Installed:
     """`install_all` for one target."""
     [done] = install_all(
@@ -85,6 +96,7 @@ def install(
         dry_run=dry_run,
         kind=kind,
         by_itself=by_itself,
+        adopted=adopted,
     )
     return done
 
@@ -103,6 +115,7 @@ def install_all(
     dry_run: bool = False,
     kind: Literal["install", "rollback"] = "install",
     by_itself: bool = False,
+    adopted: AdoptedSkill | None = None,
 ) -> tuple[Installed, ...]:
     """Make `<skills_dir>/<name>/SKILL.md` of every target hold exactly `skill_text`; the name is
     the text's own. One outcome for each target.
@@ -112,15 +125,21 @@ def install_all(
     forced. now: with a time zone. accept_findings: rules of the scan whose high findings do not
     stop the installation. dry_run: find out all of it, and write nothing.
     by_itself: nobody asked for it just now, so a skill that a person removed stays removed.
+    adopted: the text that the skill was evolved from; where it stands in the file, exactly, it is
+    replaced though a person wrote it, and stays as a version.
 
     Raises, with nothing changed at any target: SkillDocumentError for a text that is no SKILL.md;
     InstallError for a link or another kind of file in the way, a name that differs from a
-    neighbour's only in case, or a body with high findings; InstallConflictError, with a diff, for
-    a file that is not ours. StorageError where the disk refuses; targets before that one are done.
+    neighbour's only in case, a project that is not there, or a body with high findings;
+    InstallConflictError, with a diff, for a file that is not ours. StorageError where the disk
+    refuses; targets before that one are done.
     """
     document = read_document(skill_text)
     _refuse_other_keys(document.other_keys)
     with only_installer(backups_dir):
+        complete(manifest, backups_dir)
+        for target in targets:
+            refuse_missing_project(project_of(target))
         places = [look(target.skills_dir, document.skill.name) for target in targets]
         findings = _accepted(skill_text, places, accept_findings)
         steps = []
@@ -138,14 +157,17 @@ def install_all(
                 version=manifest.next_version(path),
                 kind=kind,
             )
+            latest = manifest.latest(path)
             if by_itself:
-                _refuse_removed(place, manifest.latest(path))
-            if place.content != skill_text.encode() and not force:
-                refuse_not_ours(place, skill_text, manifest.latest(path))
+                refuse_removed(place, latest)
+            edit = adoption(place, skill_text, adopted, wanted, latest)
+            if edit is not None:
+                wanted = wanted.model_copy(update={"version": edit.version + 1})
+            elif place.content != skill_text.encode() and not force:
+                refuse_not_ours(place, skill_text, latest, adopted)
             backup = back_up(place, backups_dir, now, dry_run=True) if force else None
-            steps.append(
-                _Step(_planned(wanted, place, target, backup, skill_text, findings), place)
-            )
+            done = _planned(wanted, place, target, backup, skill_text, findings)
+            steps.append(_Step(replace(done, adopted=edit), place))
         if dry_run:
             return tuple(step.done for step in steps)
         return tuple(_do(step, skill_text, manifest, backups_dir, force=force) for step in steps)
@@ -159,7 +181,7 @@ def _planned(
     skill_text: str,
     findings: tuple[Finding, ...],
 ) -> Installed:
-    seen = _visibility(target, place)
+    seen = sight(target, place.folder.name, folder_existed=place.skills_dir_exists)
     if place.content == skill_text.encode():
         return Installed(wanted, "unchanged", None, seen, "", findings)
     action: Action = "created" if place.content is None else "replaced"
@@ -177,8 +199,16 @@ def _do(
         with kept(backups_dir, place.content):
             known = _known(wanted, manifest)
         return replace(step.done, installation=known, action="unchanged", backup=None, diff="")
+    if step.done.adopted is not None and place.content == step.place.content:
+        # In the history before it is replaced, so that nothing can lose it.
+        with kept(backups_dir, place.content or b""):
+            manifest.record(step.done.adopted)
     backup = back_up(place, backups_dir, wanted.installed_at, dry_run=False) if force else None
-    with kept(backups_dir, skill_text.encode()), manifest.recording(wanted):
+    with (
+        kept(backups_dir, skill_text.encode()),
+        noted(backups_dir, wanted),
+        manifest.recording(wanted),
+    ):
         write(step.place, skill_text, backups_dir)
     return replace(step.done, backup=backup)
 
@@ -243,34 +273,6 @@ def _refuse_unknown_rules(ids: Collection[str]) -> None:
         )
 
 
-def _refuse_removed(place: Place, latest: Installation | None) -> None:
-    if latest is not None and place.content is None:
-        raise InstallError(
-            f"{place.file} was removed since it was installed; it was not put back.",
-            "Install it by hand if it is wanted again.",
-        )
-
-
-def refuse_not_ours(place: Place, text: str, latest: Installation | None) -> None:
-    """Raise InstallConflictError, with the diff to `text`, unless the file is as we wrote it."""
-    if place.content is None:
-        return
-    ours = latest is not None and latest.kind != "uninstall"
-    if ours and latest is not None and latest.sha256 == sha256(place.content):
-        return
-    story = (
-        f"was edited since stash-skills wrote it on {latest.installed_at:%Y-%m-%d %H:%M}"
-        if ours and latest is not None
-        else "was not written by stash-skills"
-    )
-    raise InstallConflictError(
-        f"{place.file} {story}; it was left as it is.",
-        "Keep it; or replace it with force, which makes a copy first; or install under another "
-        "name, by starting a run with another skill_name.",
-        unified_diff(place, text),
-    )
-
-
 # --- what is told ---
 
 
@@ -289,13 +291,3 @@ def _known(wanted: Installation, manifest: Manifest) -> Installation:
 
 def _origin(installation: Installation) -> tuple[str, str, int]:
     return installation.sha256, installation.run_id, installation.candidate
-
-
-def _visibility(target: Target, place: Place) -> str:
-    seen = visibility(target, folder_existed=place.skills_dir_exists)
-    if target.overriding_dir is None:
-        return seen
-    other = target.overriding_dir / place.folder.name / SKILL_FILE
-    if not other.exists():
-        return seen
-    return f"{seen} But {other}, a personal skill of the same name, hides it."

@@ -49,10 +49,23 @@ class Manifest:
 
     def versions(self, path: str) -> list[Installation]:
         """What we wrote to this file, oldest first."""
-        return [row for row in self.all() if row.path == path and row.kind != "uninstall"]
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT * FROM installations WHERE path = ? AND kind != 'uninstall' ORDER BY seq",
+                (path,),
+            ).fetchall()
+        return [_installation(row) for row in rows]
 
     def next_version(self, path: str) -> int:
-        return len(self.versions(path)) + 1
+        with self._database.read() as connection:
+            [count] = connection.execute(
+                "SELECT COUNT(*) FROM installations WHERE path = ? AND kind != 'uninstall'", (path,)
+            ).fetchone()
+        return int(count) + 1
+
+    def of_run(self, run_id: str) -> list[Installation]:
+        """What was installed from this run, oldest first."""
+        return [row for row in self.all() if row.run_id == run_id]
 
     def latest_of_each(self) -> list[Installation]:
         """The last thing that we did to each file, in the order of the first installations."""

@@ -1,9 +1,11 @@
 """What stands where a skill is to be written, read once and judged before anything is changed."""
 
+import contextlib
 import difflib
 import os
 import re
 import stat
+import sys
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ SKILL_FILE = "SKILL.md"
 
 # Windows' junction is no symbolic link, and leads elsewhere all the same.
 _JUNCTION = 0xA0000003
+_TAKES_OTHER_SPELLINGS = sys.platform in ("darwin", "win32")
 _MAX_DIFF_BYTES = 1_000_000
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -41,7 +44,7 @@ def look(skills_dir: Path, name: str) -> Place:
     a file of another kind, and for a neighbour that some file systems take for the same name.
     """
     # Not `Path.resolve`, which raises where links go in a circle.
-    skills_dir = Path(os.path.realpath(skills_dir))
+    skills_dir = _as_spelled(Path(os.path.realpath(skills_dir)))
     folder = skills_dir / name
     file = folder / SKILL_FILE
     with os_errors("look into", skills_dir):
@@ -90,6 +93,30 @@ def _refuse_lookalike(path: Path) -> None:
 
 def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _as_spelled(path: Path) -> Path:
+    """`path` with the names that its folders have.
+
+    One place must not have two names in the manifest where the system takes `Proj` and `proj`, or
+    two forms of an accent, for the same.
+    """
+    if not _TAKES_OTHER_SPELLINGS:
+        return path
+    spelled = Path(path.anchor)
+    for name in path.parts[1:]:
+        spelled /= _spelled(spelled, name)
+    return spelled
+
+
+def _spelled(folder: Path, name: str) -> str:
+    with contextlib.suppress(OSError):
+        names = os.listdir(folder)
+        if name not in names:
+            for other in (other for other in names if _folded(other) == _folded(name)):
+                if os.path.samefile(folder / other, folder / name):
+                    return other
+    return name
 
 
 def unified_diff(place: Place, text: str) -> str:

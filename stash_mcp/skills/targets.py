@@ -36,6 +36,7 @@ class Agent:
     """Whether a user's skill hides a project's one of the same name."""
     seen_if_folder_existed: str = ""
     seen_if_folder_is_new: str = ""
+    seen_if_not_known: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def _agent(
         home=home or (lambda settings: user(settings).parent),
         seen_if_folder_existed=seen,
         seen_if_folder_is_new=seen,
+        seen_if_not_known=seen,
     )
 
 
@@ -86,8 +88,12 @@ AGENTS: dict[str, Agent] = {
             user_wins=True,
             seen_if_folder_existed="A running Claude Code picks it up within a few seconds.",
             seen_if_folder_is_new=(
-                "The skills folder was made just now, so a running Claude Code does not see it "
-                "until it is restarted or told `/reload-skills`."
+                "The skills folder is new, so a Claude Code that was running before does not see "
+                "it until it is restarted or told `/reload-skills`."
+            ),
+            seen_if_not_known=(
+                "A running Claude Code sees it if the skills folder was there when that session "
+                "began; else it has to be restarted or told `/reload-skills`."
             ),
         ),
         Agent(
@@ -99,6 +105,7 @@ AGENTS: dict[str, Agent] = {
             home=lambda settings: settings.codex_home or settings.user_home / ".codex",
             seen_if_folder_existed="Codex reads its skills when it starts.",
             seen_if_folder_is_new="Codex reads its skills when it starts.",
+            seen_if_not_known="Codex reads its skills when it starts.",
         ),
         _agent("cursor", "Cursor", ".cursor/skills", lambda s: s.user_home / ".cursor/skills"),
         _agent(
@@ -176,11 +183,17 @@ def is_used(row: Agent, settings: Settings) -> bool:
     return row.home(settings).is_dir() or in_project.is_dir()
 
 
-def visibility(target: Target, *, folder_existed: bool) -> str:
-    """Whether a running agent sees a skill that was just written, in a sentence."""
-    if target.agent == FOLDER:
+def visibility(target: Target, *, folder_existed: bool | None) -> str:
+    """Whether a running agent sees a skill that was just written, in a sentence.
+
+    folder_existed: whether the skills folder was there when the agent's session began; None where
+    that is not known.
+    """
+    if target.agent not in AGENTS:
         return "Whether an agent reads this folder is not known here."
     row = agent(target.agent)
+    if folder_existed is None:
+        return row.seen_if_not_known
     return row.seen_if_folder_existed if folder_existed else row.seen_if_folder_is_new
 
 
@@ -192,6 +205,12 @@ def _folder(settings: Settings, text: str) -> Target:
     path = Path(text)
     if text.startswith("~"):
         path = settings.user_home / text[1:].lstrip("/\\") if text[1:2] in ("", "/", "\\") else path
+    if not path.is_absolute() and not settings.project_dir.is_dir():
+        raise InputError(
+            f"'{text}' starts at the project, and there is no project folder "
+            f"{settings.project_dir}.",
+            "Correct CLAUDE_PROJECT_DIR, or give the folder's whole path.",
+        )
     path = Path(os.path.normpath(settings.project_dir / path))
     if "\0" in text:
         raise InputError("The folder's path has a NUL character in it.", "Name another folder.")
@@ -203,7 +222,28 @@ def _folder(settings: Settings, text: str) -> Target:
     return Target(FOLDER, FOLDER, path)
 
 
-def target_of(installation: Installation) -> Target:
+def target_of(settings: Settings, installation: Installation) -> Target:
     """Where something was installed before."""
     skills_dir = Path(installation.path).parent.parent
-    return Target(installation.agent, installation.scope, skills_dir)
+    return known_target(settings, installation.agent, installation.scope, skills_dir)
+
+
+def known_target(
+    settings: Settings,
+    agent_id: str,
+    scope: Literal["project", "user", "folder"],
+    skills_dir: Path,
+) -> Target:
+    """A target that was resolved before, perhaps for another project than the present one."""
+    row = AGENTS.get(agent_id)
+    hides = row is not None and row.user_wins and scope == "project"
+    overriding = row.user_folder(settings) if row is not None and hides else None
+    return Target(agent_id, scope, skills_dir, overriding)
+
+
+def project_of(target: Target) -> Path | None:
+    """The folder of the project whose target this is; None for one that is of no project."""
+    row = AGENTS.get(target.agent)
+    if row is None or target.scope != "project":
+        return None
+    return target.skills_dir.parents[row.project_folder.count("/")]

@@ -30,6 +30,12 @@ def kept(backups_dir: Path, content: bytes) -> Iterator[None]:
             raise
 
 
+def forget(backups_dir: Path, digest: str) -> None:
+    """Drop the text with this SHA-256, of which there is no version."""
+    with contextlib.suppress(OSError):
+        _path(backups_dir, digest).unlink()
+
+
 def kept_text(backups_dir: Path, digest: str) -> str:
     """The text with this SHA-256; raises InstallError where it is gone or is another one now."""
     path = _path(backups_dir, digest)

@@ -2,7 +2,8 @@
 
 The look decides; an event only says that it is time for one, and doing it twice changes nothing.
 The first hint comes once the watch is primed, so that nothing between is missed. A folder that is
-missing, removed or made again is looked for at every interval.
+missing, removed or made again is looked for at every interval, and one that cannot be watched (the
+system has no more watches to give) is looked at as often.
 """
 
 import threading
@@ -15,8 +16,11 @@ from watchfiles import Change, watch
 POLL_SECONDS = 30
 """Between looks without an event: network folders and containers send none."""
 MISSING_SECONDS = 2.0
-_DEBOUNCE_MS = 400
-_STEP_MS = 200
+_DEBOUNCE_MS = 200
+_STEP_MS = 50
+"""A change is told of one to two steps later; twenty wake-ups a second cost nothing measurable."""
+_LOOK_AGAIN_SECONDS = (0.1, 0.2, 0.4)
+"""After an event: a result is on disk a moment before the library says that its run is over."""
 
 
 def hints(
@@ -33,7 +37,7 @@ def hints(
 
 def _watched(folder: Path, stop: threading.Event, poll_seconds: float) -> Iterator[None]:
     """Until the folder is removed, which makes a watch deaf."""
-    primed, looked_at = False, 0.0
+    primed, again, looked_at = False, False, 0.0
     try:
         for changes in watch(
             folder,
@@ -44,13 +48,18 @@ def _watched(folder: Path, stop: threading.Event, poll_seconds: float) -> Iterat
             stop_event=stop,
             rust_timeout=int(min(poll_seconds, MISSING_SECONDS) * 1000),
             yield_on_timeout=True,
-            raise_interrupt=False,
         ):
             if (Change.deleted, str(folder)) in changes or not folder.is_dir():
                 return
             due = time.monotonic() - looked_at >= poll_seconds
-            if changes or not primed or due:
-                primed, looked_at = True, time.monotonic()
+            if changes or again or not primed or due:
+                primed, again, looked_at = True, bool(changes), time.monotonic()
+                yield None
+            for pause in _LOOK_AGAIN_SECONDS if changes else ():
+                stop.wait(pause)
                 yield None
     except FileNotFoundError:
         return
+    except (OSError, RuntimeError):  # of the second kind are its internal errors
+        yield None
+        stop.wait(min(MISSING_SECONDS, poll_seconds))

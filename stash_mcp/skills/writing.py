@@ -19,10 +19,16 @@ from pathlib import Path
 
 from stash_mcp.errors import InstallError
 from stash_mcp.skills.place import SKILL_FILE, Place, look
-from stash_mcp.storage.files import os_errors, private_dir, remove, replace, write_atomic
+from stash_mcp.storage.files import (
+    TEMPORARY_PREFIX,
+    os_errors,
+    private_dir,
+    remove,
+    replace,
+    write_atomic,
+)
 
 LOCK_NAME = "install.lock"
-_STAGING_PREFIX = ".stash-skills-"
 _ELSEWHERE = {errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -41,18 +47,34 @@ def write(place: Place, skill_text: str, backups_dir: Path) -> None:
 
 def clean_up(place: Place, backups_dir: Path) -> None:
     """Remove what an installation left that was killed; the lock is held, so none is at work."""
+    clean_up_around(place.file, backups_dir)
+
+
+def clean_up_around(skill_file: Path, backups_dir: Path) -> None:
+    """The same, for the installation of this SKILL.md."""
     prefix = _prefix(backups_dir)
-    for folder in (place.skills_dir.parent, place.folder):
-        with contextlib.suppress(OSError):
-            for left in [path for path in folder.iterdir() if path.name.startswith(prefix)]:
-                shutil.rmtree(left, ignore_errors=True)
+    skill_folder = skill_file.parent
+    for folder in (skill_folder.parent.parent, skill_folder):
+        for left in _named(folder, prefix):
+            shutil.rmtree(left, ignore_errors=True)
+    for folder in (backups_dir, backups_dir / "versions"):
+        for left in _named(folder, TEMPORARY_PREFIX):
+            with contextlib.suppress(OSError):
+                left.unlink()
+
+
+def _named(folder: Path, prefix: str) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return [path for path in folder.iterdir() if path.name.startswith(prefix)]
+    return []
 
 
 def take_away(place: Place) -> None:
-    """Remove the place's SKILL.md, and its folder if nothing else is in it."""
+    """Remove the place's SKILL.md, if it is there, and its folder if nothing else is in it."""
     refuse_changed_meanwhile(place)
-    with os_errors("remove", place.file):
-        remove(place.file)
+    if place.content is not None:
+        with os_errors("remove", place.file):
+            remove(place.file)
     with contextlib.suppress(OSError):
         place.folder.rmdir()
 
@@ -109,7 +131,10 @@ def _write_from_beside(place: Place, skill_text: str, prefix: str) -> None:
 def _write_from_inside(place: Place, skill_text: str, prefix: str) -> None:
     with os_errors("install", place.file), _own_folder(place):
         mode = _file_mode(place.file if place.content is not None else place.folder)
-        with tempfile.TemporaryDirectory(prefix=prefix, dir=place.folder) as holder:
+        # A cleanup that fails must not make a failure of what was done.
+        with tempfile.TemporaryDirectory(
+            prefix=prefix, dir=place.folder, ignore_cleanup_errors=True
+        ) as holder:
             staged = Path(holder, SKILL_FILE)
             _stage(staged, skill_text, mode)
             if place.folder_exists:
@@ -156,7 +181,7 @@ def _parents(skills_dir: Path) -> Iterator[None]:
 def _prefix(backups_dir: Path) -> str:
     """Of what this library stages: two libraries may install beside each other at one time."""
     ours = hashlib.sha256(os.fsencode(os.path.realpath(backups_dir))).hexdigest()[:8]
-    return f"{_STAGING_PREFIX}{ours}-"
+    return f"{TEMPORARY_PREFIX}{ours}-"
 
 
 def _file_mode(model: Path) -> int:

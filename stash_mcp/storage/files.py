@@ -20,6 +20,7 @@ from stash_mcp.errors import DiskFullError, NotWritableError, StorageError
 
 PRIVATE_DIR_MODE = 0o700
 PRIVATE_FILE_MODE = 0o600
+TEMPORARY_PREFIX = ".stash-skills-"
 
 _FULL = {errno.ENOSPC, errno.EDQUOT} if hasattr(errno, "EDQUOT") else {errno.ENOSPC}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -86,7 +87,7 @@ def write_atomic(
     """
     chunks = (content,) if isinstance(content, str | bytes) else content
     with os_errors("write", path):
-        handle, name = tempfile.mkstemp(dir=staging or path.parent, prefix=".stash-skills-")
+        handle, name = tempfile.mkstemp(dir=staging or path.parent, prefix=TEMPORARY_PREFIX)
         temporary = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:

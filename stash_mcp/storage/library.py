@@ -148,6 +148,21 @@ class Library:
             )
         return _annotation(row)
 
+    def rewrite_annotation(self, annotation: Annotation) -> None:
+        """Give the annotation with this id what is said and flagged here; it keeps its place."""
+        with self._database.write() as connection:
+            connection.execute(
+                "UPDATE annotations SET rating = ?, comment = ?, label_error = ?, "
+                "label_error_note = ? WHERE id = ?",
+                (
+                    annotation.rating,
+                    annotation.comment,
+                    int(annotation.label_error),
+                    annotation.label_error_note,
+                    annotation.id,
+                ),
+            )
+
     def annotations(self, trace_ids: Sequence[str]) -> list[Annotation]:
         """All annotations on these traces, flagged ones too, oldest first."""
         found: list[sqlite3.Row] = []

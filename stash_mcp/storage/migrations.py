@@ -133,9 +133,91 @@ def _m004_versions_of_installations(connection: sqlite3.Connection) -> None:
     )
 
 
+def _m005_reflections(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE jobs ADD COLUMN parked INTEGER NOT NULL DEFAULT 0")
+    connection.execute(
+        """
+        CREATE TABLE reflections (
+            job_id TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+            number INTEGER NOT NULL,
+            key TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            prompt TEXT NOT NULL,
+            present TEXT NOT NULL,
+            state TEXT NOT NULL,
+            answer TEXT,
+            asked_at TEXT NOT NULL,
+            answered_at TEXT,
+            PRIMARY KEY (job_id, number),
+            UNIQUE (job_id, key)
+        )
+        """
+    )
+    connection.execute("CREATE INDEX reflections_by_key ON reflections (key)")
+    connection.execute("CREATE INDEX reflections_by_state ON reflections (state)")
+
+
+def _m006_remote_runs(connection: sqlite3.Connection) -> None:
+    """Runs of Stash that were started or installed from here, as they were last seen."""
+    connection.execute(
+        """
+        CREATE TABLE remote_runs (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            status TEXT NOT NULL,
+            run TEXT NOT NULL,
+            candidates TEXT NOT NULL,
+            install TEXT,
+            install_state TEXT NOT NULL DEFAULT 'off',
+            install_note TEXT,
+            install_told INTEGER NOT NULL DEFAULT 0,
+            looks INTEGER NOT NULL DEFAULT 0,
+            look_at REAL
+        )
+        """
+    )
+    connection.execute("CREATE INDEX remote_runs_by_look ON remote_runs (look_at)")
+
+
+def _m007_sync_with_stash(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE synced_traces (
+            server TEXT NOT NULL,
+            local_id TEXT NOT NULL REFERENCES traces (id) ON DELETE CASCADE,
+            remote_id TEXT NOT NULL,
+            external_id TEXT,
+            hash TEXT NOT NULL,
+            PRIMARY KEY (server, local_id),
+            UNIQUE (server, remote_id)
+        )
+        """
+    )
+    connection.execute(
+        """
+        CREATE TABLE synced_annotations (
+            server TEXT NOT NULL,
+            local_id TEXT NOT NULL REFERENCES annotations (id) ON DELETE CASCADE,
+            remote_trace_id TEXT NOT NULL,
+            remote_id TEXT,
+            step_index INTEGER,
+            created_at TEXT NOT NULL,
+            hash TEXT NOT NULL,
+            PRIMARY KEY (server, local_id)
+        )
+        """
+    )
+    connection.execute(
+        "CREATE INDEX synced_annotations_by_trace ON synced_annotations (server, remote_trace_id)"
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _m001_first,
     _m002_lives_and_request_key,
     _m003_installing_keys_and_goes,
     _m004_versions_of_installations,
+    _m005_reflections,
+    _m006_remote_runs,
+    _m007_sync_with_stash,
 )

@@ -103,7 +103,7 @@ def test_a_quarter_is_held_out_from_20_conversations_on(
 def test_the_held_out_ones_depend_on_the_seed_alone(stage: Stage) -> None:
     stage.conversations(24)
     stage.trained()
-    first, same, other = (start(stage, seed=seed, new=True) for seed in (1, 1, 2))
+    first, same, other = (start(stage, random_seed=seed, new=True) for seed in (1, 1, 2))
     assert ids(stage, first)[-6:] == ids(stage, same)[-6:]
     assert ids(stage, first)[-6:] != ids(stage, other)[-6:]
 

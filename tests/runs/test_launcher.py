@@ -64,7 +64,7 @@ def test_a_worker_is_started_and_takes_its_home(stage: Stage) -> None:
     assert failed.status is JobStatus.FAILED
     assert "no torch here" in (failed.reason or "")
     log = stage.settings.home / "worker.log"
-    assert log.read_text("utf-8") == ""
+    assert log.read_text("utf-8") == "The worker has come to the queue.\n"
     if sys.platform != "win32":
         assert stat.S_IMODE(log.stat().st_mode) == 0o600
 

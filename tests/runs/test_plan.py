@@ -67,6 +67,13 @@ def test_a_plan_counts_what_the_run_may_spend() -> None:
     assert plan.prompt_tokens_estimate > plan.task_calls_at_most
 
 
+def test_an_agent_is_asked_once_for_each_proposal_and_for_a_name_that_is_not_given() -> None:
+    plan = make(10, reflection_model="agent")
+    assert plan.reflection_calls_at_most == plan.proposals_at_best + 1
+    named = make(10, reflection_model="agent", is_named=True)
+    assert named.reflection_calls_at_most == named.proposals_at_best
+
+
 def test_the_builtin_reflection_calls_no_model() -> None:
     assert make(10, reflection_model="builtin/comments").reflection_calls_at_most == 0
 

@@ -181,3 +181,10 @@ def test_a_skill_is_found_by_name_path_or_folder_and_only_if_one_is_meant(bench,
     with pytest.raises(InputError, match="in 2 places"):
         find(bench.manifest, "refund-answers")
     assert find(bench.manifest, str(bench.file)).path == str(bench.file)
+
+
+def test_a_link_in_place_of_the_skills_folder_is_an_edit(bench, tmp_path: Path) -> None:
+    done = bench.install().installation
+    bench.file.parent.rename(tmp_path / "elsewhere")
+    bench.file.parent.symlink_to(tmp_path / "elsewhere")
+    assert file_state(done) == "edited"

@@ -1,10 +1,7 @@
-"""Several targets at once, dry runs, accepted findings, mounts, and killed installers."""
+"""Several targets at once, dry runs, accepted findings, and mounts."""
 
 import errno
-import json
 import os
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -189,86 +186,3 @@ def test_a_file_that_windows_says_is_in_use_is_tried_again_and_not_for_ever(
         bench.install(make_text(body="Newest."))
     assert refusals[0] > 900
     assert bench.file.read_text() == make_text(body="Newer.")
-
-
-# --- killed ---
-
-# Installs once for each of its steps in the file system, killed at that step.
-KILLED = """
-import json, os, signal, sys
-from datetime import UTC, datetime
-from datetime import UTC, datetime
-from pathlib import Path
-from stash_mcp.skills.install import install
-from stash_mcp.skills.manifest import Manifest
-from stash_mcp.skills.targets import Target
-from stash_mcp.storage.database import Database
-home, skills, old, new = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
-file = skills / "refund-answers" / "SKILL.md"
-CHANGES = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "shutil.rmtree"}
-
-def put(text):
-    install(
-        text, target=Target("claude-code", "project", skills), run_id="run-1", candidate=1,
-        manifest=Manifest(Database(home / "library.db")), backups_dir=home / "backups",
-        force=False, now=datetime.now(UTC),
-    )
-
-def killed_at(step, text):
-    child = os.fork()
-    if child == 0:
-        count = 0
-        def hook(event, arguments):
-            nonlocal count
-            writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & 3
-            if event in CHANGES or writes:
-                count += 1
-                if count == step:
-                    os.kill(os.getpid(), signal.SIGKILL)
-        sys.addaudithook(hook)
-        put(text)
-        os._exit(0)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
-
-rows, step, first = [], 1, sys.argv[5] == "first"
-while True:
-    if not first:
-        put(old)
-    killed = killed_at(step, new)
-    content = file.read_text() if file.exists() else None
-    put(new)
-    left = [p.name for p in skills.parent.iterdir()] + [p.name for p in file.parent.iterdir()]
-    rows.append([content, file.read_text(), left])
-    if not killed:
-        break
-    if first:
-        file.unlink()
-        file.parent.rmdir()
-    step += 1
-print(json.dumps(rows))
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
-@pytest.mark.parametrize("case", ["first", "replacing"])
-def test_an_installer_killed_at_any_step_leaves_old_or_new_and_the_next_one_cleans_up(
-    bench, make_text, case: str
-) -> None:
-    old, new = make_text(body="Old."), make_text(body="New.")
-    paths = [str(bench.settings.home), str(bench.skills_dir)]
-    said = subprocess.run(
-        [sys.executable, "-c", KILLED, *paths, old, new, case],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert said.returncode == 0, said.stderr
-    rows = json.loads(said.stdout)
-    assert len(rows) > 5
-    before = None if case == "first" else old
-    for content, after, left in rows:
-        assert content in (before, new)
-        assert after == new
-        assert left == ["skills", "SKILL.md"]
-    assert {content for content, _, _ in rows} == {before, new}

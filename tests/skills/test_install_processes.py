@@ -1,6 +1,5 @@
 """Installing while other processes read, install, or are killed."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,29 +7,11 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from benchmarks.skill_replace import A_SKILL_EACH, ONE_SKILL, watched
 from stash_mcp.errors import InstallError
 
 REPLACEMENTS = 150
-
-READER = """
-import json, pathlib, sys
-skill, stop, texts = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), json.loads(sys.argv[3])
-wanted = [text.encode() for text in texts]
-seen, missing, partial, reads = set(), 0, 0, 0
-print("ready", flush=True)
-while reads < 5_000_000 and not stop.exists():
-    reads += 1
-    try:
-        content = skill.read_bytes()
-    except FileNotFoundError:
-        missing += 1
-        continue
-    if content in wanted:
-        seen.add(content)
-    else:
-        partial += 1
-print(json.dumps({"missing": missing, "partial": partial, "seen": len(seen), "reads": reads}))
-"""
+PLAIN_REPLACEMENTS = 300
 
 INSTALLER = """
 import sys
@@ -50,20 +31,19 @@ for number in range(20):
 """
 
 
-def test_a_reader_never_misses_the_file_or_sees_a_part_of_it(bench, make_text, tmp_path: Path):
-    texts = [make_text(body="short"), make_text(body="long line\n" * 400)]
-    bench.install(texts[0])
-    stop = tmp_path / "stop"
-    command = [sys.executable, "-c", READER, str(bench.file), str(stop), json.dumps(texts)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
-        assert reader.stdout.readline() == "ready\n"
-        for number in range(REPLACEMENTS):
-            assert bench.install(texts[(number + 1) % 2]).action == "replaced"
-        stop.touch()
-        told = json.loads(reader.stdout.readline())
-    assert (told["missing"], told["partial"]) == (0, 0)
-    assert told["seen"] == 2
-    assert told["reads"] > REPLACEMENTS
+@pytest.mark.parametrize("names", [ONE_SKILL, A_SKILL_EACH])
+def test_while_two_processes_replace_a_reader_never_misses_the_file_or_sees_a_part_of_it(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    told = watched(tmp_path, names, REPLACEMENTS)
+    assert told.replacements == REPLACEMENTS
+    assert (told.seen.missing, told.seen.partial) == (0, 0)
+    assert told.seen.reads > REPLACEMENTS
+
+
+def test_the_reader_does_find_what_a_plain_replacement_leaves_open(tmp_path: Path) -> None:
+    told = watched(tmp_path, A_SKILL_EACH, PLAIN_REPLACEMENTS, pause=0.0)
+    assert told.seen.missing + told.seen.partial > 0
 
 
 def test_two_installers_at_once_leave_a_whole_file_that_the_record_knows(bench, make_text):

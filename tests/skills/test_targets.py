@@ -81,6 +81,7 @@ def test_variables_move_the_agents_folders(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["./mine", "~/mine", "sub/mine", "..", "."])
 def test_a_path_is_a_target_of_its_own(tmp_path: Path, text: str) -> None:
     project = tmp_path / "project"
+    project.mkdir()
     settings = Settings(tmp_path / "data", project, tmp_path / "c", user_home=tmp_path / "home")
     target = resolve(settings, "user", text)
     wanted = {"./mine": project / "mine", "~/mine": tmp_path / "home/mine"}

@@ -95,3 +95,47 @@ def test_without_events_it_looks_at_intervals(
     seen = watching(tmp_path, 0.2)
     for _ in range(3):
         assert seen.get(timeout=PATIENCE_SECONDS) is None
+
+
+# --- where no events arrive, simulated ---
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "OS file watch limit reached"), RuntimeError("error in underlying watch")]
+)
+def test_a_folder_that_cannot_be_watched_is_looked_at_at_intervals(
+    tmp_path: Path,
+    watching: Callable[[Path, float], "queue.Queue[None]"],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+) -> None:
+    def refused(*paths: Path, **options: object) -> Iterator[None]:
+        raise error
+
+    monkeypatch.setattr("stash_mcp.skills.watch.watch", refused)
+    monkeypatch.setattr("stash_mcp.skills.watch.MISSING_SECONDS", 0.05)
+    seen = watching(tmp_path, NEVER)
+    for _ in range(3):
+        assert seen.get(timeout=PATIENCE_SECONDS) is None
+
+
+def test_without_the_systems_events_a_new_file_is_found_by_polling(
+    tmp_path: Path,
+    watching: Callable[[Path, float], "queue.Queue[None]"],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "1")
+    seen = watching(tmp_path, NEVER)
+    seen.get(timeout=PATIENCE_SECONDS)
+    (tmp_path / "result.json").write_text("{}", encoding="utf-8")
+    assert seen.get(timeout=PATIENCE_SECONDS) is None
+
+
+def test_an_event_is_followed_by_one_more_look(
+    tmp_path: Path, watching: Callable[[Path, float], "queue.Queue[None]"]
+) -> None:
+    seen = watching(tmp_path, NEVER)
+    seen.get(timeout=PATIENCE_SECONDS)
+    (tmp_path / "result.json").write_text("{}", encoding="utf-8")
+    for _ in range(2):
+        assert seen.get(timeout=PATIENCE_SECONDS) is None

@@ -6,9 +6,11 @@ from pathlib import Path
 from stash_mcp.backends import views
 from stash_mcp.backends.base import TrainOrder
 from stash_mcp.backends.extras import require_extra
+from stash_mcp.backends.ids import refuse_stash_ids
 from stash_mcp.backends.local.workshop import Workshop
 from stash_mcp.checkpoints import pack, staged_folder, unpack, verify_checkpoint
 from stash_mcp.datasets.pairs import build_pairs
+from stash_mcp.errors import UnsupportedError
 from stash_mcp.models import JobKind, RewardModel, TrainRequest
 from stash_mcp.rendering import render_steps
 from stash_mcp.storage.files import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, os_errors
@@ -17,6 +19,12 @@ from stash_mcp.storage.files import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, os_erro
 class RewardModels(Workshop):
     def train_reward_model(self, order: TrainOrder) -> RewardModel:
         require_extra("local", "Training a reward model on this machine")
+        refuse_stash_ids(order.trace_ids or ())
+        if order.training_config is not None:
+            raise UnsupportedError(
+                "training_config is of Stash alone; a training on this machine has no such thing.",
+                "Leave it out, or train at Stash (backend=stash).",
+            )
         trace_ids = self._library.matching_ids(order.trace_ids)
         annotations = self._library.annotations(trace_ids)
         pairs = build_pairs(self._library.traces(trace_ids), annotations, order.max_pairs)
@@ -65,7 +73,8 @@ class RewardModels(Workshop):
 
     def get_reward_model(self, reward_model_id: str) -> RewardModel:
         self._revive()
-        return views.reward_model(self._jobs.get(reward_model_id, JobKind.TRAIN))
+        job = self._jobs.get(reward_model_id, JobKind.TRAIN)
+        return views.reward_model(job).model_copy(update={"stalled": self._stalled(job)})
 
 
 def _take(path: Path, into: Path) -> None:

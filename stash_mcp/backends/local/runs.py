@@ -1,13 +1,16 @@
 """Runs of the local pipeline: planning, starting, cancelling, carrying on, reading."""
 
+import os
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from stash_mcp.backends import views
 from stash_mcp.backends.base import RunOrder, StartedRun
+from stash_mcp.backends.claude_code import capped, check_command
 from stash_mcp.backends.extras import require_extra
+from stash_mcp.backends.ids import refuse_stash_ids
 from stash_mcp.backends.local.workshop import Workshop
-from stash_mcp.backends.prices import expected_cost_usd
+from stash_mcp.backends.prices import can_be_capped, expected_cost_usd
 from stash_mcp.checkpoints import verify_checkpoint
 from stash_mcp.datasets.examples import build_examples, split_heldout
 from stash_mcp.errors import (
@@ -19,6 +22,7 @@ from stash_mcp.errors import (
 )
 from stash_mcp.models import (
     BUILTIN_REFLECTION,
+    AdoptedSkill,
     Candidate,
     Event,
     Example,
@@ -33,17 +37,19 @@ from stash_mcp.models import (
     TrainRequest,
 )
 from stash_mcp.runs.plan import check_budget, default_budget, make_plan
-from stash_mcp.settings import provider_keys
+from stash_mcp.settings import claude_command, provider_keys
+from stash_mcp.skills import adoption
 from stash_mcp.skills.document import problems_with_description, problems_with_name
+from stash_mcp.skills.journal import complete_if_free
 from stash_mcp.skills.scan import active_problems
-from stash_mcp.skills.targets import resolve
+from stash_mcp.skills.targets import resolve, resolve_all
 from stash_mcp.storage.calls import call_key
 from stash_mcp.storage.database import BUSY_SECONDS
 from stash_mcp.storage.files import try_lock
 
 # Fields of an order that say how the run is started or what happens after it.
 _NOT_THE_RUNS_OWN = (
-    *("max_metric_calls", "trace_ids", "heldout", "new"),
+    *("max_metric_calls", "trace_ids", "heldout", "new", "seed"),
     *("install", "install_agents", "install_scope", "min_gain"),
 )
 
@@ -51,9 +57,14 @@ _NOT_THE_RUNS_OWN = (
 class Runs(Workshop):
     def start_run(self, order: RunOrder) -> StartedRun:
         require_extra("local", "A run on this machine")
+        refuse_stash_ids((order.reward_model_id, *(order.trace_ids or ())))
+        if not order.reflection_model:
+            order = order.model_copy(update={"reflection_model": BUILTIN_REFLECTION})
         _check_identity(order)
-        _check_base_url(order.task_api_base)
-        _check_base_url(order.reflection_api_base)
+        order, adopted = self._seeded(order)
+        check_command((order.task_model, order.reflection_model), claude_command())
+        check_base_url(order.task_api_base)
+        check_base_url(order.reflection_api_base)
         model = self._trained(order.reward_model_id)
         verify_checkpoint(self._model_folder(model.id).model_path)
         trace_ids = self._run_traces(order, model)
@@ -63,9 +74,9 @@ class Runs(Workshop):
         _check_comments(order, built.examples)
         examples, heldout = built.examples, 0
         if order.heldout:
-            examples, heldout = split_heldout(built.examples, order.seed)
-        wish = self._wish(order)
-        request, plan = _planned(order, examples, heldout, built.skipped)
+            examples, heldout = split_heldout(built.examples, order.random_seed)
+        wish = self.wish(order)
+        request, plan = _planned(order, adopted, examples, heldout, built.skipped)
         # Two equal orders at once must not both find that there is none.
         with try_lock(self._settings.home / "start.lock", timeout=BUSY_SECONDS) as ours:
             if not ours:
@@ -104,7 +115,30 @@ class Runs(Workshop):
         self._start_for(needs)
         return StartedRun(run=self.get_run(job_id), existing=False)
 
-    def _wish(self, order: RunOrder) -> InstallWish:
+    def _seeded(self, order: RunOrder) -> tuple[RunOrder, AdoptedSkill | None]:
+        """The order with the name and the description of the skill that it starts from, and that
+        skill; None for the usual seed.
+        """
+        if order.seed == adoption.DEFAULT:
+            return order, None
+        complete_if_free(self._manifest, self._settings.backups_dir)
+        targets = resolve_all(self._settings, order.install_scope, order.install_agents)
+        seed = self._place(order.seed)
+        latest = adoption.chosen(self._manifest, seed, order.skill_name, targets)
+        skill, adopted = adoption.adopt(latest, order.skill_name)
+        fields = {
+            "skill_name": order.skill_name or skill.name,
+            "skill_description": order.skill_description or skill.description,
+        }
+        return order.model_copy(update=fields), adopted
+
+    def _place(self, seed: str) -> str:
+        """A path as the manifest has it; a relative one starts at the project. A name stays."""
+        if "/" not in seed and os.sep not in seed:
+            return seed
+        return os.path.realpath(self._settings.project_dir / os.path.expanduser(seed))
+
+    def wish(self, order: RunOrder) -> InstallWish:
         """Where the skill goes, as absolute folders: whoever installs it stands elsewhere."""
         targets = [
             resolve(self._settings, order.install_scope, agent) for agent in order.install_agents
@@ -150,12 +184,15 @@ class Runs(Workshop):
     def get_run(self, run_id: str) -> Run:
         self._revive()
         job = self._jobs.get(run_id, JobKind.GEPA)
-        return views.run(job, self._jobs.candidates(run_id))
+        run = views.run(job, self._jobs.candidates(run_id), self._reflections.pending(run_id))
+        return run.model_copy(update={"stalled": self._stalled(job)})
 
     def list_runs(self) -> list[Run]:
         self._revive()
+        waiting = self._reflections.all_pending()
         return [
-            views.run(job, self._jobs.candidates(job.id)) for job in self._jobs.all(JobKind.GEPA)
+            views.run(job, self._jobs.candidates(job.id), waiting.get(job.id, ()))
+            for job in self._jobs.all(JobKind.GEPA)
         ]
 
     def events(self, job_id: str, *, after: int = 0) -> list[Event]:
@@ -166,7 +203,11 @@ class Runs(Workshop):
 
 
 def _planned(
-    order: RunOrder, examples: Sequence[Example], heldout: int, skipped: Sequence[Skipped]
+    order: RunOrder,
+    adopted: AdoptedSkill | None,
+    examples: Sequence[Example],
+    heldout: int,
+    skipped: Sequence[Skipped],
 ) -> tuple[RunRequest, Plan]:
     """What will be done and what that takes. Raises BudgetError."""
     scored = len(examples) - heldout
@@ -178,6 +219,7 @@ def _planned(
         **order.model_dump(exclude={*_NOT_THE_RUNS_OWN}),
         max_metric_calls=budget,
         heldout=heldout,
+        adopted=adopted,
     )
     plan = make_plan(
         examples,
@@ -187,9 +229,14 @@ def _planned(
         minibatch=minibatch,
         reflection_model=order.reflection_model,
         at_once=at_once,
+        is_named=None not in (order.skill_name, order.skill_description),
+        seed_characters=0 if adopted is None else len(adopted.body),
     )
+    request, bound = capped(request)
+    seeded = () if adopted is None else (adoption.in_words(adopted),)
+    plan = plan.model_copy(update={"notes": (*seeded, *plan.notes, *bound)})
     cost = expected_cost_usd(plan, request)
-    if order.max_cost_usd is not None and cost is None:
+    if order.max_cost_usd is not None and not can_be_capped(request):
         raise InputError(
             "max_cost_usd cannot be kept: the price of one of the models is not known.",
             "Leave it out and bound the run with max_metric_calls or max_seconds.",
@@ -216,7 +263,7 @@ def _request_key(request: RunRequest, examples: Sequence[Example]) -> str:
     )
 
 
-def _check_base_url(url: str | None) -> None:
+def check_base_url(url: str | None) -> None:
     if url is None:
         return
     try:

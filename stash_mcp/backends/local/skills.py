@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 
+from stash_mcp.backends.ids import is_stash
 from stash_mcp.backends.installations import (
     InstalledDetail,
     InstalledSkill,
@@ -22,13 +23,22 @@ from stash_mcp.errors import NotFoundError, NotReadyError
 from stash_mcp.models import Candidate, Installation, JobStatus, Run
 from stash_mcp.skills import history
 from stash_mcp.skills.install import Installed, install, install_all
+from stash_mcp.skills.journal import complete_if_free
+from stash_mcp.skills.sight import sight_in
 from stash_mcp.skills.targets import AGENTS, Agent, Scope, is_used, resolve, resolve_all, target_of
 from stash_mcp.skills.versions import kept_text, sha256
 
 
 class Skills(Runs):
     def install_skill(self, order: InstallOrder) -> tuple[InstallOutcome, ...]:
-        candidate = self._chosen(order)
+        run = self.get_run(order.run_id)
+        return self.install_of(run, self.list_candidates(run.id), order)
+
+    def install_of(
+        self, run: Run, candidates: Sequence[Candidate], order: InstallOrder
+    ) -> tuple[InstallOutcome, ...]:
+        """Install one of these candidates of a run, of whatever backend."""
+        candidate = _chosen(run, candidates, order.candidate)
         done = install_all(
             candidate.skill,
             targets=resolve_all(self._settings, order.scope, order.agents),
@@ -40,17 +50,17 @@ class Skills(Runs):
             now=self._clock(),
             accept_findings=order.accept_findings,
             dry_run=order.dry_run,
+            adopted=run.adopted,
         )
-        reservation = _reservation(self.get_run(order.run_id))
-        return tuple(_outcome(row, reservation, dry_run=order.dry_run) for row in done)
+        return tuple(self._outcome_of(row, _reservation(run), order.dry_run) for row in done)
 
     def rollback_skill(self, order: RollbackOrder) -> InstallOutcome:
-        latest = history.find(self._manifest, order.skill)
+        latest = self._find(order.skill)
         version = history.former(self._manifest, latest, order.version)
         history.same_place(latest)
         done = install(
             kept_text(self._settings.backups_dir, version.sha256),
-            target=target_of(latest),
+            target=target_of(self._settings, latest),
             run_id=version.run_id,
             candidate=version.candidate,
             manifest=self._manifest,
@@ -61,11 +71,11 @@ class Skills(Runs):
             dry_run=order.dry_run,
             kind="rollback",
         )
-        return _outcome(done, "", dry_run=order.dry_run)
+        return self._outcome_of(done, "", order.dry_run)
 
     def uninstall_skill(self, order: UninstallOrder) -> UninstallOutcome:
         done = history.uninstall(
-            history.find(self._manifest, order.skill),
+            self._find(order.skill),
             manifest=self._manifest,
             backups_dir=self._settings.backups_dir,
             force=order.force,
@@ -80,15 +90,16 @@ class Skills(Runs):
         )
 
     def list_installed_skills(self) -> list[InstalledSkill]:
-        runs = self.list_runs()
+        complete_if_free(self._manifest, self._settings.backups_dir)
+        runs = self.known_runs()
         return [self._installed(row, runs) for row in self._manifest.latest_of_each()]
 
     def get_installed_skill(self, skill: str, version: int | None = None) -> InstalledDetail:
-        latest = history.find(self._manifest, skill)
+        latest = self._find(skill)
         number = latest.version if version is None else version
         chosen = history.former(self._manifest, latest, number)
         return InstalledDetail(
-            skill=self._installed(latest, self.list_runs()),
+            skill=self._installed(latest, self.known_runs()),
             versions=tuple(self._manifest.versions(latest.path)),
             version=chosen.version,
             diff=history.changes(latest, chosen, self._settings.backups_dir),
@@ -102,6 +113,10 @@ class Skills(Runs):
                 self._folder(row, scope) for row in AGENTS.values() for scope in ("project", "user")
             ),
         )
+
+    def _find(self, skill: str) -> Installation:
+        complete_if_free(self._manifest, self._settings.backups_dir)
+        return history.find(self._manifest, skill)
 
     def _folder(self, row: Agent, scope: Scope) -> SkillsFolder:
         path = resolve(self._settings, scope, row.id).skills_dir
@@ -134,13 +149,13 @@ class Skills(Runs):
         for run in runs:
             after = run.finished_at is not None and run.finished_at > latest.installed_at
             if run.status is JobStatus.SUCCEEDED and run.skill_name == latest.name and after:
-                skills = {row.number: row.skill for row in self.list_candidates(run.id)}
+                skills = {row.number: row.skill for row in self._candidates_of(run.id)}
                 best = skills.get(run.best_candidate or 0, "")
                 return None if sha256(best.encode()) == latest.sha256 else run
         return None
 
     def _origin(self, latest: Installation, run: Run) -> Origin:
-        scores = {row.number: row.score for row in self.list_candidates(run.id)}
+        scores = {row.number: row.score for row in self._candidates_of(run.id)}
         measured = run.heldout is not None and latest.candidate == run.best_candidate
         return Origin(
             reward_model_id=run.request.reward_model_id,
@@ -149,40 +164,74 @@ class Skills(Runs):
             heldout_gain=run.heldout.gain if measured and run.heldout is not None else None,
         )
 
-    def _chosen(self, order: InstallOrder) -> Candidate:
-        run = self.get_run(order.run_id)
-        if run.status is not JobStatus.SUCCEEDED and not run.partial:
-            raise NotReadyError(
-                f"The run '{run.id}' is {run.status}; only a finished run's skill is installed.",
-                "Ask get_run for it, and install when it has succeeded."
-                if not run.status.is_final
-                else f"It ended with: {run.reason or f'{run.status}.'} Resume it or start another "
-                "run.",
-            )
-        number = run.best_candidate if order.candidate is None else order.candidate
-        for candidate in self.list_candidates(run.id):
-            if candidate.number == number:
-                return candidate
-        raise NotFoundError(
-            f"The run '{run.id}' has no candidate {number}.",
-            "List its candidates to see their numbers (list_candidates, or "
-            "`stash-skills candidates RUN`).",
+    def _outcome_of(self, done: Installed, reservation: str, dry_run: bool) -> InstallOutcome:
+        seen = done.visibility if self._session is None else self._sight(done.installation)
+        return _outcome(done, f"{seen}{_adopted_in_words(done)}{reservation}", dry_run=dry_run)
+
+    def _sight(self, row: Installation) -> str:
+        """Whether the agent that is told this sees what was written."""
+        target = target_of(self._settings, row)
+        return sight_in(self._session, target, row.name, row.installed_at)
+
+    def known_runs(self) -> list[Run]:
+        runs = [*self.list_runs(), *self.remote_runs.all()]
+        return sorted(runs, key=lambda run: run.created_at, reverse=True)
+
+    def _candidates_of(self, run_id: str) -> list[Candidate]:
+        """Also of a run of Stash that is known here."""
+        if is_stash(run_id):
+            return self.remote_runs.candidates(run_id)
+        return self.list_candidates(run_id)
+
+
+def _chosen(run: Run, candidates: Sequence[Candidate], number: int | None) -> Candidate:
+    # Of a failed run nothing says which one is best: it has to be named.
+    usable = run.partial or (run.status is JobStatus.FAILED and number is not None)
+    if run.status is not JobStatus.SUCCEEDED and not usable:
+        raise NotReadyError(
+            f"The run '{run.id}' is {run.status}; only a finished run's skill is installed.",
+            "Ask get_run for it, and install when it has succeeded."
+            if not run.status.is_final
+            else _after_failure(run, candidates),
         )
+    number = run.best_candidate if number is None else number
+    for candidate in candidates:
+        if candidate.number == number:
+            return candidate
+    raise NotFoundError(
+        f"The run '{run.id}' has no candidate {number}.",
+        "List its candidates to see their numbers (list_candidates, or "
+        "`stash-skills candidates RUN`).",
+    )
+
+
+def _after_failure(run: Run, candidates: Sequence[Candidate]) -> str:
+    again = "Start another run" if run.backend == "stash" else "Resume it or start another run"
+    named = "; or name a candidate that it had scored" if candidates else ""
+    return f"It ended with: {run.reason or f'{run.status}.'} {again}{named}."
 
 
 def _reservation(run: Run) -> str:
     """What the person should know of a skill that was not found to be better."""
+    if run.status is JobStatus.FAILED:
+        return f" The run failed before its end, so this is unproven. It ended with: {run.reason}"
     if run.verdict is None or run.verdict.startswith("Improved:"):
         return ""
     return f" The run's verdict was '{run.verdict.partition(':')[0]}'; get_run has the numbers."
 
 
-def _outcome(done: Installed, reservation: str, *, dry_run: bool) -> InstallOutcome:
+def _adopted_in_words(done: Installed) -> str:
+    if done.adopted is None:
+        return ""
+    return f" The edited text that was its seed stays as version {done.adopted.version}."
+
+
+def _outcome(done: Installed, told: str, *, dry_run: bool) -> InstallOutcome:
     return InstallOutcome(
         installation=done.installation,
         action=done.action,
         backup=None if done.backup is None else os.fspath(done.backup),
-        visibility=done.visibility + reservation,
+        visibility=told,
         diff=done.diff,
         findings=tuple(
             ScanFinding(rule=row.rule, severity=row.severity, line=row.line, why=row.why)

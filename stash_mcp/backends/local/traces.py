@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from stash_mcp.backends.base import AnnotationDraft, ImportReport, TraceDetail, TracePage
+from stash_mcp.backends.ids import refuse_stash_ids
 from stash_mcp.backends.local.workshop import Workshop
 from stash_mcp.models import Annotation
 from stash_mcp.traces.annotations import (
@@ -20,6 +21,7 @@ class Traces(Workshop):
         self, data: bytes, *, format: str = "auto", annotations: bytes | None = None
     ) -> ImportReport:
         parsed = parse_traces(data, format)
+        refuse_stash_ids(trace.id for trace in parsed.traces)
         comments = [] if annotations is None else parse_annotations(annotations)
         counts, added = self._library.put_annotated_traces(
             parsed.traces, comments, check_annotation

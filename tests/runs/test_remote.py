@@ -1,0 +1,189 @@
+"""What the library knows of Stash's runs."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from stash_mcp.errors import NotFoundError
+from stash_mcp.models import Candidate, InstallWish, JobStatus, Run, StashRunRequest
+from stash_mcp.runs.installing import InstallQueue
+from stash_mcp.runs.remote import FIRST_SECONDS, LONGEST_SECONDS, RemoteRuns, seconds_to_next
+from stash_mcp.storage.database import Database
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+CANDIDATES = (
+    Candidate(number=0, skill="seed", score=0.5),
+    Candidate(number=1, skill="best", score=0.6),
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def later(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database(tmp_path / "library.db")
+
+
+@pytest.fixture
+def runs(database: Database, clock: Clock) -> RemoteRuns:
+    return RemoteRuns(database, clock, lambda low, high: high)
+
+
+def run(status: str = "running", id: str = "stash:r") -> Run:
+    request = StashRunRequest(
+        reward_model_id="stash:m", task_model="t", reflection_model="r", max_metric_calls=40
+    )
+    nothing = dict.fromkeys(
+        ("plan", "progress", "skill_name", "skill_description", "seed_score", "best_score")
+        + ("best_candidate", "heldout", "verdict", "stop_reason", "heartbeat_at", "install_note")
+        + ("reason", "error", "started_at", "finished_at")
+    )
+    return Run(
+        id=id,
+        backend="stash",
+        status=JobStatus(status),
+        request=request,
+        partial=False,
+        install=InstallWish(mode="off"),
+        install_state="off",
+        created_at=NOW,
+        **nothing,
+    )
+
+
+def test_looks_become_rarer_up_to_the_longest_and_are_spread() -> None:
+    longest = [seconds_to_next(looks, lambda low, high: high) for looks in range(1, 12)]
+    assert longest[0] == FIRST_SECONDS
+    assert longest[-1] == LONGEST_SECONDS
+    assert longest == sorted(longest)
+    assert seconds_to_next(10**6) <= LONGEST_SECONDS
+    spread = {seconds_to_next(20) for _ in range(20)}
+    assert len(spread) > 1
+    assert min(spread) >= 0.75 * LONGEST_SECONDS
+
+
+def test_a_run_comes_back_as_it_was_kept_and_with_the_wish(runs: RemoteRuns) -> None:
+    wish = InstallWish(mode="ask", min_gain=0.1)
+    runs.remember(run(), (), wish)
+    kept = runs.get("stash:r")
+    assert kept == run().model_copy(update={"install": wish, "install_state": "waiting"})
+    assert isinstance(kept.request, StashRunRequest)
+    assert runs.all() == [kept]
+
+
+def test_the_first_wish_holds(runs: RemoteRuns) -> None:
+    runs.remember(run(), (), InstallWish(mode="off"))
+    runs.remember(run(), (), InstallWish(mode="auto"))
+    assert runs.get("stash:r").install.mode == "off"
+
+
+def test_what_is_only_known_is_not_followed(runs: RemoteRuns, clock: Clock) -> None:
+    runs.remember(run("succeeded"), CANDIDATES)
+    clock.later(10_000)
+    assert runs.claim_due() == []
+    assert runs.candidates("stash:r") == list(CANDIDATES)
+
+
+def test_what_nobody_here_knows_is_not_kept_by_a_look(runs: RemoteRuns) -> None:
+    runs.seen(run(), ())
+    assert runs.find("stash:r") is None
+    assert runs.candidates("stash:r") == []
+    with pytest.raises(NotFoundError):
+        runs.get("stash:r")
+
+
+def test_a_due_run_is_given_to_one_and_is_due_again_later(runs: RemoteRuns, clock: Clock) -> None:
+    runs.remember(run(), (), InstallWish())
+    assert not runs.has_due()
+    clock.later(FIRST_SECONDS)
+    assert runs.has_due()
+    assert runs.claim_due() == ["stash:r"]
+    assert runs.claim_due() == []
+    clock.later(FIRST_SECONDS)
+    assert runs.claim_due() == []
+    clock.later(FIRST_SECONDS)
+    assert runs.claim_due() == ["stash:r"]
+
+
+@pytest.mark.parametrize("days", [-400, 400])
+def test_a_clock_that_was_set_to_another_year_stops_nothing(
+    runs: RemoteRuns, clock: Clock, days: int
+) -> None:
+    runs.remember(run(), (), InstallWish())
+    clock.later(days * 86_400)
+    assert runs.claim_due() == ["stash:r"]
+
+
+def test_its_end_puts_it_into_the_queue_of_installations_once(
+    runs: RemoteRuns, database: Database, clock: Clock
+) -> None:
+    queue = InstallQueue(database, "remote_runs")
+    runs.remember(run(), (), InstallWish())
+    assert queue.waiting() == []
+    runs.seen(run("succeeded"), CANDIDATES)
+    assert queue.waiting() == ["stash:r"]
+    assert queue.settle("stash:r", "installed", "done", clock())
+    assert not queue.settle("stash:r", "staged", "again", clock())
+    assert queue.waiting() == []
+    # Seen again by a process that had it from before.
+    runs.seen(run("succeeded"), CANDIDATES)
+    assert runs.get("stash:r").install_state == "installed"
+    clock.later(1000)
+    assert not runs.has_due()
+
+
+def test_a_wait_that_a_server_asks_for_is_kept_to_within_reason(
+    runs: RemoteRuns, clock: Clock
+) -> None:
+    runs.remember(run(), (), InstallWish())
+    runs.postpone("stash:r", 600)
+    clock.later(599)
+    assert runs.claim_due() == []
+    clock.later(1)
+    assert runs.claim_due() == ["stash:r"]
+    runs.postpone("stash:r", 10**9)
+    clock.later(3600)
+    assert runs.claim_due() == ["stash:r"]
+
+
+def test_a_lost_run_is_followed_again_once_it_is_found(runs: RemoteRuns, clock: Clock) -> None:
+    runs.remember(run(), (), InstallWish())
+    runs.lose("stash:r")
+    clock.later(10_000)
+    assert not runs.has_due()
+    runs.seen(run(), ())
+    clock.later(FIRST_SECONDS)
+    assert runs.claim_due() == ["stash:r"]
+
+
+def test_what_another_version_kept_otherwise_is_as_if_it_were_not_known(
+    runs: RemoteRuns, database: Database
+) -> None:
+    runs.remember(run(), (), InstallWish())
+    with database.write() as connection:
+        connection.execute("""UPDATE remote_runs SET run = '{"id": "stash:r"}'""")
+    assert runs.find("stash:r") is None
+    assert runs.all() == []
+    runs.seen(run("succeeded"), CANDIDATES)
+    assert _numbers(runs.candidates("stash:r")) == [0, 1]
+    assert runs.get("stash:r").install_state == "waiting"
+
+
+def _numbers(candidates: Sequence[Candidate]) -> list[int]:
+    return [row.number for row in candidates]
