@@ -2,6 +2,7 @@
 
 import importlib.util
 
+from stash_mcp.agents.surroundings import here
 from stash_mcp.errors import MissingExtraError
 
 _PROBES = {
@@ -19,4 +20,6 @@ def require_extra(extra: str, needed_for: str) -> None:
     needed_for: begins the message, such as "Training a reward model".
     """
     if not has_extra(extra):
-        raise MissingExtraError(extra, needed_for)
+        how = here().how_to_add(extra)
+        fix = f"Run: {how}; or let doctor install it in the background."
+        raise MissingExtraError(extra, needed_for, fix)

@@ -40,8 +40,9 @@ def reward_model(job: Job) -> RewardModel:
     )
 
 
-def run(job: Job, candidates: list[Candidate]) -> Run:
-    """candidates: those scored so far; they give the scores of a run that has no result yet."""
+def run(job: Job, candidates: list[Candidate], reflections: tuple[int, ...] = ()) -> Run:
+    """candidates: those scored so far; they give the scores of a run that has no result yet.
+    reflections: numbers of those that are not answered."""
     result = None if job.result is None else RunResult.model_validate(job.result)
     request = RunRequest.model_validate(job.request)
     best = max(candidates, key=lambda candidate: candidate.score, default=None)
@@ -64,6 +65,7 @@ def run(job: Job, candidates: list[Candidate]) -> Run:
         install=job.install,
         install_state=job.install_state,
         install_note=job.install_note,
+        reflections_waiting=() if job.status.is_final else reflections,
         reason=job.reason,
         error=job.error,
         created_at=job.created_at,

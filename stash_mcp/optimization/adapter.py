@@ -16,11 +16,11 @@ from gepa import EvaluationBatch
 
 from stash_mcp.datasets.examples import asked_alike
 from stash_mcp.errors import EmptyReplyError, RequestRejectedError, RunError, StashSkillsError
-from stash_mcp.models import Example, Message, Skill
+from stash_mcp.models import INPUT_VERSION_1, Example, InputFormat, Message, Skill
 from stash_mcp.optimization.identity import Identity
-from stash_mcp.optimization.llm import ChatModel
+from stash_mcp.optimization.model import Model
 from stash_mcp.optimization.reflection import ReflectionRecord
-from stash_mcp.rendering import render_messages, render_reply
+from stash_mcp.rendering import render_for, render_messages
 from stash_mcp.skills.document import system_message
 
 COMPONENT = "skill_body"
@@ -48,17 +48,19 @@ class SkillAdapter:
     def __init__(
         self,
         identity: Identity,
-        task: ChatModel,
+        task: Model,
         scorer: Scorer,
         runner: asyncio.Runner,
         examples: Sequence[Example],
         before_batch: Callable[[], None] = lambda: None,
         on_reply: Callable[[int, int], None] = lambda done, total: None,
         on_rejected: Callable[[int, int, str], None] = lambda count, total, words: None,
+        input_format: InputFormat = INPUT_VERSION_1,
     ) -> None:
-        """examples: all that will be asked. before_batch may raise to keep a batch from being
-        sent. on_reply is called with (answered so far, in all) as a batch goes on, on_rejected
-        with (rejected, in all, the first one's words) after a batch that had any."""
+        """examples: all that will be asked. input_format: of the reward model's texts.
+        before_batch may raise to keep a batch from being sent. on_reply is called with (answered
+        so far, in all) as a batch goes on, on_rejected with (rejected, in all, the first one's
+        words) after a batch that had any."""
         self.failures: dict[str, int] = {}
         """Most requests rejected in one batch that was answered with each body."""
         self._repetitions = _repetitions(examples)
@@ -69,6 +71,7 @@ class SkillAdapter:
         self._before_batch = before_batch
         self._on_reply = on_reply
         self._on_rejected = on_rejected
+        self._input_format = input_format
 
     def trials(self, batch: Sequence[Example], body: str) -> list[Trial]:
         """Each example answered and scored, in order."""
@@ -81,7 +84,7 @@ class SkillAdapter:
         if errors:
             self._on_rejected(len(errors), len(answered), errors[0])
         texts = [
-            render_reply(trial.example.messages, trial.reply)
+            render_for(self._input_format, trial.example, trial.reply)
             for trial in answered
             if trial.error is None
         ]

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 from stash_mcp.models import Example
 from stash_mcp.optimization.identity import Identity
-from stash_mcp.optimization.reflection import ReflectionRecord, Refusal, checked
+from stash_mcp.optimization.reflection import ReflectionRecord
 from stash_mcp.skills.document import MAX_BODY_CHARACTERS, MAX_BODY_LINES, problems_with_name
+from stash_mcp.skills.proposal import Refusal, checked
 from stash_mcp.skills.scan import neutralise
 
 MAX_POINT_CHARACTERS = 400

@@ -14,12 +14,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stash_mcp.errors import EmptyReplyError, ModelAnswerError, RequestRejectedError
 from stash_mcp.models import Example, Message
-from stash_mcp.optimization.llm import ChatModel
 from stash_mcp.optimization.memory import Answer, Tool
+from stash_mcp.optimization.model import Model
 from stash_mcp.optimization.shortening import shorten
 from stash_mcp.rendering import render_messages
-from stash_mcp.skills.document import problems_with_description, problems_with_name
-from stash_mcp.skills.scan import active_problems
+from stash_mcp.skills.proposal import problems_with_identity
 
 MAX_ANSWERS = 3
 MAX_EXAMPLES = 12
@@ -47,7 +46,7 @@ _TOOL = Tool(
     },
 )
 
-_TASK = (
+TASK = (
     "An AI agent will load a skill (a SKILL.md file) when the skill's description fits what it is "
     "asked to do. The skill will teach the agent what human reviewers asked for in their comments "
     "on the conversations below. Choose the skill's name and its description. The description "
@@ -79,7 +78,7 @@ class Identifier(Protocol):
 class ModelIdentifier:
     """Asks the reflection model."""
 
-    def __init__(self, model: ChatModel) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
 
     async def identify(self, examples: Sequence[Example]) -> Identity:
@@ -127,12 +126,13 @@ class ModelIdentifier:
 
 
 def _request(examples: Sequence[Example], *, by_tool: bool) -> Message:
-    shown = [_shown(number, example) for number, example in enumerate(examples[:MAX_EXAMPLES], 1)]
+    texts = [shown(number, example) for number, example in enumerate(examples[:MAX_EXAMPLES], 1)]
     how = _BY_TOOL if by_tool else _BY_TEXT
-    return Message(role="user", content="\n\n".join([_TASK, *shown, how]))
+    return Message(role="user", content="\n\n".join([TASK, *texts, how]))
 
 
-def _shown(number: int, example: Example) -> str:
+def shown(number: int, example: Example) -> str:
+    """The example as it stands in a prompt, under its number."""
     conversation = shorten(render_messages(example.messages), MAX_CONVERSATION_CHARACTERS)
     comments = [f"- {shorten(comment, MAX_COMMENT_CHARACTERS)}" for comment in example.feedback]
     return "\n".join(
@@ -165,12 +165,7 @@ def _read(text: str) -> Identity | tuple[str, ...]:
     except ValueError as error:
         return (_not_read(error),)
     name, description = given.name.strip(), given.description.strip()
-    problems = (
-        *problems_with_name(name),
-        *problems_with_description(description),
-        *active_problems(description),
-    )
-    return problems or Identity(name, description)
+    return problems_with_identity(name, description) or Identity(name, description)
 
 
 def _json_object(text: str) -> object:

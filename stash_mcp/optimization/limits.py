@@ -17,20 +17,25 @@ class SearchStopped(BaseException):
 
 
 class Limits:
-    """spent: US dollars so far, None where a price is unknown. seconds: of work so far."""
+    """spent: US dollars so far, None where a price is unknown. seconds: of work so far. replaying:
+    whether the run goes where it has been before; it is not stopped on the way there."""
 
     def __init__(
         self,
         request: RunRequest,
         spent: Callable[[], float | None] = lambda: None,
         seconds: Callable[[], float] = lambda: 0.0,
+        replaying: Callable[[], bool] = lambda: False,
     ) -> None:
         self._request = request
         self._spent = spent
         self._seconds = seconds
+        self._replaying = replaying
 
     def check(self) -> None:
         """Raise SearchStopped where a cap is reached."""
+        if self._replaying():
+            return
         request = self._request
         if request.max_seconds is not None and self._seconds() >= request.max_seconds:
             raise SearchStopped("time")

@@ -1,33 +1,27 @@
-"""Chat models through LiteLLM: one call, its retries, its errors in our words, its usage.
+"""Chat models through LiteLLM: one call, its errors in our words, its usage.
 
 LiteLLM's own retries are off: they need a package that it does not depend on, and without it every
 error loses its class.
 """
 
 import asyncio
-import random
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import litellm
 from litellm import exceptions as raised
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from stash_mcp.errors import (
     EmptyReplyError,
     ModelAuthError,
     ModelError,
     ModelNotFoundError,
-    ModelRateLimitError,
     ModelServerError,
-    ModelUnreachableError,
-    RequestRejectedError,
 )
 from stash_mcp.models import Message, Usage
-from stash_mcp.optimization.in_flight import InFlight
 from stash_mcp.optimization.memory import Answer, Memory, Tool
+from stash_mcp.optimization.model import EMPTY_FIX, Model, RetryPolicy
 from stash_mcp.optimization.model_errors import (
     FIXES,
     MODEL_EXCEPTIONS,
@@ -42,42 +36,13 @@ from stash_mcp.redaction import redact
 # It prints advertisements on standard output otherwise.
 litellm.suppress_debug_info = True
 
-_EMPTY_FIX = "This conversation scores 0; if many do, take another model."
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _PLACEHOLDER_KEY = "not-needed"
-_RETRIED = (ModelRateLimitError, ModelServerError, ModelUnreachableError)
 
 
-@dataclass(frozen=True)
-class RetryPolicy:
-    """How often and how patiently one request is repeated.
-
-    attempts: requests in all, 1 or more. base_seconds: the first pause; each next one doubles, up
-    to max_seconds, with full jitter. A Retry-After of the server is honoured up to
-    max_retry_after_seconds.
-    """
-
-    attempts: int = 5
-    base_seconds: float = 1.0
-    max_seconds: float = 20.0
-    max_retry_after_seconds: float = 60.0
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    jitter: random.Random = field(default_factory=random.Random)
-
-    def pause(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds to wait after failed attempt number `attempt`, from 1."""
-        if retry_after is not None:
-            return min(retry_after, self.max_retry_after_seconds)
-        longest = min(self.base_seconds * 2 ** (attempt - 1), self.max_seconds)
-        return self.jitter.uniform(longest / 2, longest)
-
-
-class ChatModel:
-    """One model at one place, called from one event loop.
-
-    model: LiteLLM's name, `provider/name`. api_base: URL of an OpenAI-compatible or other server,
-    or None for the provider's own. timeout: seconds for one request. At most `max_concurrency`
-    requests are in flight, fewer after a 429. usage: what was spent before.
+class ChatModel(Model):
+    """model: LiteLLM's name, `provider/name`. api_base: URL of an OpenAI-compatible or other
+    server. timeout: seconds for one request. secrets: what is masked in errors.
     """
 
     def __init__(
@@ -92,15 +57,17 @@ class ChatModel:
         memory: Memory | None = None,
         usage: Usage | None = None,
     ) -> None:
-        self.model = model
-        self.api_base = api_base
-        self.usage = usage or Usage()
+        super().__init__(
+            model,
+            api_base,
+            max_concurrency=max_concurrency,
+            retry=retry,
+            memory=memory,
+            usage=usage,
+        )
         self._check_provider()
         self._timeout = timeout
-        self._retry = retry or RetryPolicy()
-        self._in_flight = InFlight(max_concurrency)
         self._secrets = tuple(secrets)
-        self._memory = memory
 
     def _check_provider(self) -> None:
         # Unknown providers look like a rejected request later, which would score 0 in silence.
@@ -112,63 +79,6 @@ class ChatModel:
                 "Write it as provider/name, such as openai/gpt-5 or anthropic/claude-sonnet-5; for "
                 "an OpenAI-compatible server, openai/NAME with its base URL.",
             ) from error
-
-    async def ask(
-        self, messages: Sequence[Message], tool: Tool | None = None, repetition: int = 0
-    ) -> Answer:
-        """The model's answer: the remembered one, or a new one after bounded retries.
-
-        repetition: tells independent samples of one request apart.
-        Raises RequestRejectedError or EmptyReplyError for this request alone; any other ModelError
-        concerns every request.
-        """
-        if self._memory is None:
-            return await self._ask_patiently(messages, tool)
-        key = self._memory.key(self.model, self.api_base, messages, tool, repetition)
-        outcome = await self._memory.recall(key)
-        if outcome is None:
-            outcome = await self._outcome(messages, tool)
-            await self._memory.keep(key, outcome)
-        else:
-            remembered = self.usage.remembered + 1
-            self.usage = self.usage.model_copy(update={"remembered": remembered})
-        if isinstance(outcome, Answer):
-            return outcome
-        raise outcome
-
-    async def set_aside(
-        self, messages: Sequence[Message], tool: Tool | None = None, repetition: int = 0
-    ) -> None:
-        """The answer to this request could not be used; a resumed run asks for it again."""
-        if self._memory is not None:
-            key = self._memory.key(self.model, self.api_base, messages, tool, repetition)
-            await self._memory.set_aside(key)
-
-    async def _outcome(
-        self, messages: Sequence[Message], tool: Tool | None
-    ) -> Answer | RequestRejectedError | EmptyReplyError:
-        try:
-            return await self._ask_patiently(messages, tool)
-        except (RequestRejectedError, EmptyReplyError) as refused:
-            return refused
-
-    async def _ask_patiently(self, messages: Sequence[Message], tool: Tool | None) -> Answer:
-        async for attempt in AsyncRetrying(
-            stop=stop_after_attempt(self._retry.attempts),
-            retry=retry_if_exception_type(_RETRIED),
-            wait=self._wait,
-            sleep=self._retry.sleep,
-            reraise=True,
-        ):
-            with attempt:
-                async with self._in_flight.slot():
-                    return await self._ask_once(messages, tool)
-        raise AssertionError("the retries end with an answer or an error")
-
-    def _wait(self, state: RetryCallState) -> float:
-        error = state.outcome.exception() if state.outcome else None
-        cause = error.__cause__ if error else None
-        return self._retry.pause(state.attempt_number, retry_after_seconds(cause))
 
     async def _ask_once(self, messages: Sequence[Message], tool: Tool | None) -> Answer:
         try:
@@ -189,7 +99,12 @@ class ChatModel:
                 f"The model '{self.model}' did not answer within {self._timeout:g} s.",
                 FIXES[ModelServerError],
             ) from error
-        self._count(response)
+        usage = getattr(response, "usage", None)
+        self._count(
+            _tokens(usage, "prompt_tokens"),
+            _tokens(usage, "completion_tokens"),
+            self._cost(response),
+        )
         return _answer(response, self.model, tool)
 
     def _place(self) -> dict[str, str]:
@@ -201,17 +116,8 @@ class ChatModel:
             place["api_key"] = _PLACEHOLDER_KEY
         return place
 
-    def _count(self, response: Any) -> None:
-        usage = getattr(response, "usage", None)
-        cost = self._cost(response)
-        known = self.usage.calls == 0 or self.usage.cost_usd is not None
-        self.usage = Usage(
-            calls=self.usage.calls + 1,
-            remembered=self.usage.remembered,
-            prompt_tokens=self.usage.prompt_tokens + _tokens(usage, "prompt_tokens"),
-            completion_tokens=self.usage.completion_tokens + _tokens(usage, "completion_tokens"),
-            cost_usd=(self.usage.cost_usd or 0.0) + cost if known and cost is not None else None,
-        )
+    def _retry_after(self, error: BaseException) -> float | None:
+        return retry_after_seconds(error.__cause__)
 
     @property
     def is_priced(self) -> bool:
@@ -273,7 +179,7 @@ def _answer(response: Any, model: str, tool: Tool | None) -> Answer:
     for, is this request's failure."""
     choices = getattr(response, "choices", None) or []
     if not choices:
-        raise EmptyReplyError(f"The model '{model}' answered without a choice.", _EMPTY_FIX)
+        raise EmptyReplyError(f"The model '{model}' answered without a choice.", EMPTY_FIX)
     choice = choices[0]
     answer = Answer(
         text=_text(choice.message.content),
@@ -282,12 +188,12 @@ def _answer(response: Any, model: str, tool: Tool | None) -> Answer:
         tool_arguments=None if tool is None else _arguments(choice.message),
     )
     if answer.finish_reason == "content_filter":
-        raise EmptyReplyError(f"The answer of the model '{model}' was filtered.", _EMPTY_FIX)
+        raise EmptyReplyError(f"The answer of the model '{model}' was filtered.", EMPTY_FIX)
     if not answer.text.strip() and answer.tool_arguments is None:
         raise EmptyReplyError(
             f"The model '{model}' answered with an empty text (finish reason: "
             f"{answer.finish_reason or 'none'}).",
-            _EMPTY_FIX,
+            EMPTY_FIX,
         )
     return answer
 

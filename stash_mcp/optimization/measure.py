@@ -40,12 +40,14 @@ def verdict(
     heldout: Heldout | None,
     kept_back: int = 0,
     failed: int = 0,
+    heldout_failed: int = 0,
 ) -> str:
     """What the numbers say, for somebody who decides whether to install the skill.
 
     seed_score and best_score are means over the `examples` that the skill was optimised on.
     kept_back: conversations that were held out, measured or not. failed: requests of the best
-    candidate that the task model rejected.
+    candidate that the task model rejected. heldout_failed: the same of the held-out measure, of
+    seed and best together.
     """
     if best_score <= seed_score:
         said = _no_gain(seed_score, examples, candidates)
@@ -59,6 +61,11 @@ def verdict(
         said += (
             f" The task model rejected {failed} of the best candidate's {examples} requests, which "
             "count 0; the log has its words."
+        )
+    if heldout is not None and heldout_failed:
+        said += (
+            f" The task model rejected {heldout_failed} of the {2 * heldout.examples} requests on "
+            "the held-out conversations, which count 0 there."
         )
     return said
 
@@ -106,13 +113,13 @@ def caution(metrics: TrainMetrics | None) -> str:
         return "How well the reward model ranks replies is not known here: it was imported."
     if metrics.eval_accuracy is None:
         return "The reward model was not checked on any held-out pair: read some replies first."
-    length = max(metrics.length_accuracy or 0.0, 1 - (metrics.length_accuracy or 0.0))
+    length = metrics.by_length
     if metrics.eval_pairs < ENOUGH_PAIRS:
         return (
             f"The reward model was checked on only {metrics.eval_pairs} held-out pairs "
             f"({ENOUGH_PAIRS} would say something): read some replies before you believe it."
         )
-    if metrics.eval_accuracy <= length:
+    if length is not None and metrics.eval_accuracy <= length:
         return (
             f"The reward model ranks held-out pairs no better ({metrics.eval_accuracy:.0%}) "
             f"than their length does ({length:.0%}): read some replies before you believe it."

@@ -5,12 +5,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from stash_mcp.datasets.examples import asked_alike
-from stash_mcp.models import Example, Heldout, RunRequest, RunResult, ScoredSkill, StopReason
+from stash_mcp.models import (
+    INPUT_VERSION_1,
+    Example,
+    Heldout,
+    InputFormat,
+    RunRequest,
+    RunResult,
+    ScoredSkill,
+    StopReason,
+)
 from stash_mcp.optimization.adapter import Scorer, SkillAdapter
 from stash_mcp.optimization.identity import Identifier, Identity
 from stash_mcp.optimization.limits import Limits, SearchStopped
-from stash_mcp.optimization.llm import ChatModel
 from stash_mcp.optimization.measure import paired, verdict
+from stash_mcp.optimization.model import Model
 from stash_mcp.optimization.reflection import Reflector
 from stash_mcp.optimization.search import Monitor, Search
 
@@ -19,13 +28,15 @@ from stash_mcp.optimization.search import Monitor, Search
 class Parts:
     """What a run works with; `reflector` is made once the identity is known."""
 
-    task: ChatModel
+    task: Model
     scorer: Scorer
     identifier: Identifier
     reflector: Callable[[Identity], Reflector]
     limits: Limits
     caution: str = ""
     """What speaks against believing the reward model; said with any gain."""
+    input_format: InputFormat = INPUT_VERSION_1
+    """Of the reward model's texts."""
 
 
 def run_optimization(
@@ -50,13 +61,14 @@ def run_optimization(
             parts.limits.check,
             monitor.replied,
             monitor.rejected,
+            parts.input_format,
         )
         reflector = parts.reflector(identity)
         search = Search(request, seen, identity, adapter, reflector, monitor)
         reason = search.run(runner)
         monitor.phase("measuring on held-out conversations")
-        heldout = _measure(adapter, unseen, search)
-    result = _result(request, identity, search, adapter, reason, heldout)
+        heldout, rejected = _measure(adapter, unseen, search)
+    result = _result(request, identity, search, adapter, reason, heldout, rejected)
     if result.best_candidate == 0 or not parts.caution:
         return result
     return result.model_copy(update={"verdict": f"{result.verdict} {parts.caution}"})
@@ -74,18 +86,23 @@ def _identity(
     return Identity(request.skill_name or made.name, request.skill_description or made.description)
 
 
-def _measure(adapter: SkillAdapter, unseen: Sequence[Example], search: Search) -> Heldout | None:
-    """None where nothing was held out, the seed is the best, or a cap leaves nothing to spend."""
+def _measure(
+    adapter: SkillAdapter, unseen: Sequence[Example], search: Search
+) -> tuple[Heldout | None, int]:
+    """With how many of its requests were rejected. None where nothing was held out, the seed is
+    the best, or a cap leaves nothing to spend.
+    """
     questions = list({asked_alike(example): example for example in unseen}.values())
     # An interval takes two differences at the least.
     if len(questions) < 2 or search.best == 0:
-        return None
+        return None, 0
     try:
         before = adapter.trials(questions, search.bodies[0])
         after = adapter.trials(questions, search.bodies[search.best])
     except SearchStopped:
-        return None
-    return paired([trial.score for trial in before], [trial.score for trial in after])
+        return None, 0
+    rejected = sum(trial.error is not None for trial in (*before, *after))
+    return paired([trial.score for trial in before], [trial.score for trial in after]), rejected
 
 
 def _result(
@@ -95,6 +112,7 @@ def _result(
     adapter: SkillAdapter,
     reason: StopReason,
     heldout: Heldout | None,
+    heldout_failed: int,
 ) -> RunResult:
     failed = adapter.failures.get(search.bodies[search.best], 0)
     seed, best = search.candidates[0], search.candidates[search.best]
@@ -119,6 +137,7 @@ def _result(
             heldout=heldout,
             kept_back=request.heldout,
             failed=failed,
+            heldout_failed=heldout_failed,
         ),
         stop_reason=reason,
         failed_examples=failed,

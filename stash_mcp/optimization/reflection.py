@@ -14,14 +14,14 @@ from typing import Protocol
 from stash_mcp.errors import EmptyReplyError
 from stash_mcp.models import Message
 from stash_mcp.optimization.identity import Identity
-from stash_mcp.optimization.llm import ChatModel
 from stash_mcp.optimization.memory import Answer
+from stash_mcp.optimization.model import Model
 from stash_mcp.optimization.shortening import shorten
-from stash_mcp.skills.document import MAX_BODY_CHARACTERS, MAX_BODY_LINES, problems_with_body
-from stash_mcp.skills.scan import active_problems
+from stash_mcp.skills.document import MAX_BODY_CHARACTERS, MAX_BODY_LINES
+from stash_mcp.skills.proposal import END as END
+from stash_mcp.skills.proposal import START as START
+from stash_mcp.skills.proposal import Refusal, checked
 
-START = "<<<SKILL BODY STARTS>>>"
-END = "<<<SKILL BODY ENDS>>>"
 MAX_ATTEMPTS = 2
 
 MAX_PROMPT_CHARACTERS = 80_000
@@ -59,12 +59,13 @@ conversations, names or numbers of single cases into it.
 - Use Markdown. At most {lines} lines and {limit} characters. No YAML frontmatter, no name, no \
 description.
 - It is a text to read: no commands that run on load (an exclamation mark before a backtick), no \
-@path references, no $ARGUMENTS or ${{...}} placeholders, no HTML comments.
+@path references, no $ARGUMENTS or ${{...}} placeholders, no HTML comments."""
 
+_ANSWER = f"""\
 Answer with the whole new body between these two lines, each on a line of its own, and nothing \
 after them:
-{start}
-{end}"""
+{START}
+{END}"""
 
 
 @dataclass(frozen=True)
@@ -78,15 +79,6 @@ class ReflectionRecord:
     comments: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """Why a proposed body cannot be used, in words for whoever wrote it."""
-
-    reason: str
-    nothing_to_say: bool = False
-    """No fault of the writer: this minibatch gave nothing to write from."""
-
-
 class Reflector(Protocol):
     calls: int
     """How many proposals were asked for."""
@@ -96,7 +88,7 @@ class Reflector(Protocol):
 
 
 class ModelReflector:
-    def __init__(self, model: ChatModel, identity: Identity) -> None:
+    def __init__(self, model: Model, identity: Identity) -> None:
         self.calls = 0
         self._model = model
         self._identity = identity
@@ -128,7 +120,15 @@ class ModelReflector:
 
 def prompt(identity: Identity, body: str, records: Sequence[ReflectionRecord]) -> str:
     """The whole reflection prompt, at most MAX_PROMPT_CHARACTERS long."""
-    task = _TASK.format(
+    task = task_text(identity, body)
+    rules = f"{rules_text(MAX_BODY_CHARACTERS)}\n\n{_ANSWER}"
+    room = MAX_PROMPT_CHARACTERS - len(task) - len(rules) - _FRAME_CHARACTERS
+    return "\n\n".join([task, *record_texts(records, room), rules])
+
+
+def task_text(identity: Identity, body: str) -> str:
+    """What is asked, with the present body between the marker lines."""
+    return _TASK.format(
         name=identity.name,
         description=identity.description,
         characters=len(body),
@@ -136,12 +136,17 @@ def prompt(identity: Identity, body: str, records: Sequence[ReflectionRecord]) -
         start=START,
         end=END,
     )
-    rules = _RULES.format(lines=MAX_BODY_LINES, limit=MAX_BODY_CHARACTERS, start=START, end=END)
-    room = MAX_PROMPT_CHARACTERS - len(task) - len(rules) - _FRAME_CHARACTERS
-    shares = [
-        _record(number, record, room // len(records)) for number, record in enumerate(records, 1)
-    ]
-    return "\n\n".join([task, *shares, rules])
+
+
+def record_texts(records: Sequence[ReflectionRecord], room: int) -> list[str]:
+    """A text for each record; all together about `room` characters, and their headings."""
+    share = max(0, room) // len(records)
+    return [_record(number, record, share) for number, record in enumerate(records, 1)]
+
+
+def rules_text(limit: int) -> str:
+    """What a new body keeps to; limit: its most characters."""
+    return _RULES.format(lines=MAX_BODY_LINES, limit=limit)
 
 
 def _record(number: int, record: ReflectionRecord, room: int) -> str:
@@ -151,7 +156,7 @@ def _record(number: int, record: ReflectionRecord, room: int) -> str:
         "\n".join(f"- {comment}" for comment in record.comments),
         min(_MAX_COMMENTS_CHARACTERS, room // 4),
     )
-    conversation = shorten(record.conversation, room - len(reply) - len(comments))
+    conversation = shorten(record.conversation, max(0, room - len(reply) - len(comments)))
     lines = [
         f"## Conversation {number}",
         conversation,
@@ -181,17 +186,6 @@ def body_in(answer: Answer, present: str) -> str | Refusal:
             f"the answer has {len(starts)} and {len(ends)} of them."
         )
     return checked("\n".join(lines[starts[0] + 1 : ends[0]]), present)
-
-
-def checked(body: str, present: str) -> str | Refusal:
-    """`body` without blank lines around it if it keeps every rule and differs from `present`."""
-    body = body.strip("\r\n").rstrip()
-    problems = [*problems_with_body(body), *active_problems(body)]
-    if problems:
-        return Refusal(" ".join(problems))
-    if body == present.strip():
-        return Refusal("The body is the present one, unchanged.")
-    return body
 
 
 def _corrected(answer: Answer, refusal: Refusal) -> list[Message]:

@@ -19,9 +19,10 @@ from stash_mcp.models import Candidate, Example, RunRequest, Skill, StopReason
 from stash_mcp.optimization.adapter import COMPONENT, SkillAdapter
 from stash_mcp.optimization.identity import Identity
 from stash_mcp.optimization.limits import PERFECT, SearchStopped
-from stash_mcp.optimization.reflection import ReflectionRecord, Reflector, Refusal
+from stash_mcp.optimization.reflection import ReflectionRecord, Reflector
 from stash_mcp.runs.plan import next_proposal_fits
 from stash_mcp.skills.document import render
+from stash_mcp.skills.proposal import Refusal
 
 MAX_REFUSALS_IN_A_ROW = 3
 
@@ -119,7 +120,7 @@ class Search:
     def _optimize(self, runner: asyncio.Runner) -> None:
         self._runner = runner
         gepa.optimize(
-            seed_candidate={COMPONENT: self._identity.description},
+            seed_candidate={COMPONENT: self._seed_body()},
             trainset=self._examples,
             valset=self._examples,
             adapter=self._adapter,
@@ -129,10 +130,14 @@ class Search:
             callbacks=[_Callbacks(self._on_scored, self._on_asked, self._monitor)],
             sampling_strategy=IndependentSampling(self._request.proposals_at_once),
             logger=_Logger(self._monitor),
-            seed=self._request.seed,
+            seed=self._request.random_seed,
             track_best_outputs=False,
             raise_on_exception=True,
         )
+
+    def _seed_body(self) -> str:
+        adopted = self._request.adopted
+        return self._identity.description if adopted is None else adopted.body
 
     def _stop(self, state: "GEPAState[str, int]") -> bool:
         if self._latched is not None:

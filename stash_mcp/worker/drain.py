@@ -17,6 +17,7 @@ from stash_mcp.models import Job, JobKind
 from stash_mcp.redaction import redact
 from stash_mcp.runs.folder import JobFolder
 from stash_mcp.runs.launcher import spawn_worker
+from stash_mcp.runs.reflections import Parked
 from stash_mcp.runs.store import JobStore
 from stash_mcp.settings import Settings, has_variables, secret_values
 from stash_mcp.storage.database import Database
@@ -32,17 +33,23 @@ Work = Callable[[Job, Settings, JobStore, Callable[[], float]], BaseModel]
 
 
 def drain(
-    settings: Settings, monotonic: Callable[[], float] = time.monotonic, *, wait: bool = False
+    settings: Settings,
+    monotonic: Callable[[], float] = time.monotonic,
+    *,
+    wait: bool = False,
+    on_arrival: Callable[[], None] = lambda: None,
 ) -> None:
     """Do every queued job that can be done with this process's keys.
 
     Returns where another worker is alive; with `wait`, only when nothing is left to do.
+    on_arrival: called whenever the queue and its lock could be reached.
     """
     store = JobStore(Database(settings.library_path), lambda: datetime.now(UTC))
     # Again after the lock is dropped: a job that was queued while we were about to go found the
     # lock held and started no worker.
     while store.has_work(has_variables):
         with try_lock(settings.worker_lock_path, timeout=LOCK_SECONDS) as ours:
+            on_arrival()
             if not ours:
                 if wait:
                     continue
@@ -50,6 +57,7 @@ def drain(
             store.requeue_orphans()
             while job := store.claim_next(has_variables):
                 _do(job, settings, store, monotonic)
+    on_arrival()
 
 
 def _do(job: Job, settings: Settings, store: JobStore, monotonic: Callable[[], float]) -> None:
@@ -62,7 +70,9 @@ def _do(job: Job, settings: Settings, store: JobStore, monotonic: Callable[[], f
         # The job has no log. Were this left to end the worker, the next one would come to it again.
         store.fail(job.id, str(error), str(error))
         return
-    if isinstance(outcome, str):
+    if outcome is None:
+        store.park(job.id)
+    elif isinstance(outcome, str):
         store.fail(job.id, outcome, folder.end_of_log())
     else:
         store.succeed(job.id, json.dumps(outcome))
@@ -83,13 +93,17 @@ def _outcome(
     settings: Settings,
     store: JobStore,
     monotonic: Callable[[], float],
-) -> dict[str, object] | str:
-    """The job's result, which is then in its folder; or the reason why it failed, logged last."""
+) -> dict[str, object] | str | None:
+    """The job's result, which is then in its folder; or the reason why it failed, logged last; or
+    None where it waits for the agent."""
     LOG.info("%s %s, attempt %d", job.kind, job.id, job.attempts)
     try:
         with watched(store, job.id, lambda: spawn_worker(settings)):
             result = _result(job, settings, store, monotonic)
         write_json(folder.result_path, result)
+    except Parked:
+        LOG.info("parked until the agent has answered")
+        return None
     except StashSkillsError as error:
         reason = redact(str(error), secret_values())
     except Exception as error:  # noqa: BLE001 - the worker's top handler: the job fails, the queue goes on

@@ -9,6 +9,8 @@ import json
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from stash_mcp.errors import RunError
 from stash_mcp.models import RunRequest
 from stash_mcp.runs.folder import JobFolder
@@ -38,12 +40,22 @@ def check_fingerprint(folder: JobFolder, request: RunRequest, checkpoint: str) -
         return
     then = json.loads(read_text(folder.fingerprint_path))
     for part, value in now.items():
-        if then.get(part) != value:
+        if not _same(part, then.get(part), value):
             raise RunError(
                 f"The run cannot be carried on: its {part} was {then.get(part)} when it started "
                 f"and is {value} now.",
                 "Start it again; answers that are still good are not paid again.",
             )
+
+
+def _same(part: str, then: str | None, now: str) -> bool:
+    if then == now or then is None or part != "settings":
+        return then == now
+    try:
+        # What an earlier version wrote has other names, and lacks what came since.
+        return RunRequest.model_validate_json(then) == RunRequest.model_validate_json(now)
+    except ValidationError:
+        return False
 
 
 def _fingerprint(folder: JobFolder, request: RunRequest, checkpoint: str) -> dict[str, str]:

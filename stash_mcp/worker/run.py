@@ -4,29 +4,38 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from stash_mcp.checkpoints import verify_checkpoint
+from stash_mcp.checkpoints import read_input_format, verify_checkpoint
 from stash_mcp.errors import RunError
 from stash_mcp.models import (
+    AGENT_REFLECTION,
     BUILTIN_REFLECTION,
     Candidate,
+    InputFormat,
     Job,
     RunRequest,
     RunResult,
     TrainMetrics,
+    Usage,
 )
+from stash_mcp.optimization.agent import AgentIdentifier, AgentReflector
 from stash_mcp.optimization.comments import CommentIdentifier, CommentReflector
-from stash_mcp.optimization.identity import Identity, ModelIdentifier
+from stash_mcp.optimization.identity import Identifier, Identity, ModelIdentifier
 from stash_mcp.optimization.limits import Limits
-from stash_mcp.optimization.llm import ChatModel
 from stash_mcp.optimization.measure import caution
 from stash_mcp.optimization.memory import Memory
+from stash_mcp.optimization.model import Model
+from stash_mcp.optimization.opening import open_model
 from stash_mcp.optimization.optimize import Parts, run_optimization
-from stash_mcp.optimization.reflection import ModelReflector
+from stash_mcp.optimization.reflection import ModelReflector, Reflector
+from stash_mcp.optimization.remeasure import remeasure
 from stash_mcp.reward.score import RewardScorer
 from stash_mcp.runs.folder import JobFolder
+from stash_mcp.runs.reflections import ReflectionStore
 from stash_mcp.runs.store import JobStore
 from stash_mcp.settings import Settings, secret_values
 from stash_mcp.storage.calls import CallStore
+from stash_mcp.storage.database import Database
+from stash_mcp.worker.desk import AgentDesk
 from stash_mcp.worker.fingerprint import check_fingerprint, checkpoint_digest
 from stash_mcp.worker.logs import LOG
 from stash_mcp.worker.scoring import RememberingScorer
@@ -42,20 +51,32 @@ def do_run(
     verify_checkpoint(checkpoint)
     digest = checkpoint_digest(checkpoint)
     check_fingerprint(folder, request, digest)
-    tracker = Tracker(store, job.id, monotonic, job.progress)
+    said = [event.message for event in store.events(job.id)]
+    tracker = Tracker(store, job.id, monotonic, job.progress, said)
     tracker.update(
         at_once=True, phase="loading the reward model", max_metric_calls=request.max_metric_calls
     )
     calls = CallStore(settings.calls_path, lambda: datetime.now(UTC))
     only_for = job.id if request.fresh else None
-    models = _Models(request, Memory(calls, only_for, f"{job.id}/{job.go}"), job)
+    desk = None
+    if request.reflection_model == AGENT_REFLECTION:
+        desk = _desk(job, request, settings, store, tracker, monotonic)
+    models = _Models(request, Memory(calls, only_for, f"{job.id}/{job.go}"), job, desk)
     scorer = RememberingScorer(RewardScorer(checkpoint), calls, digest, only_for)
-    parts = models.parts(scorer, tracker, caution(_metrics(store, request.reward_model_id)))
+    parts = models.parts(
+        scorer,
+        tracker,
+        caution(_metrics(store, request.reward_model_id)),
+        read_input_format(checkpoint),
+    )
     monitor = RunMonitor(job.id, store, tracker, monotonic, models)
     # A run that is carried on takes the same path again, with the answers that it has already:
     # its candidates are stored again under their numbers, and at the end no others stay.
     try:
-        result = run_optimization(request, folder.examples(), parts, monitor)
+        if request.measured is not None:
+            result = remeasure(request.measured, folder.examples(), parts, monitor)
+        else:
+            result = run_optimization(request, folder.examples(), parts, monitor)
     finally:
         # Also of a run that fails: what it spent is spent.
         tracker.update(at_once=True, **models.usage())
@@ -64,33 +85,48 @@ def do_run(
     return result
 
 
+def _desk(
+    job: Job,
+    request: RunRequest,
+    settings: Settings,
+    store: JobStore,
+    tracker: Tracker,
+    monotonic: Callable[[], float],
+) -> AgentDesk:
+    reflections = ReflectionStore(Database(settings.library_path), lambda: datetime.now(UTC))
+    return AgentDesk(reflections, job.id, tracker, store.has_queued, monotonic, fresh=request.fresh)
+
+
 def _metrics(store: JobStore, reward_model_id: str) -> TrainMetrics | None:
     metrics = (store.get(reward_model_id).result or {}).get("metrics")
     return None if metrics is None else TrainMetrics.model_validate(metrics)
 
 
 class _Models:
-    """The task model and, unless reflection is built in, the reflection model."""
+    """The task model and, unless reflection is built in, the reflection model or the agent."""
 
-    def __init__(self, request: RunRequest, memory: Memory, job: Job) -> None:
+    def __init__(
+        self, request: RunRequest, memory: Memory, job: Job, desk: AgentDesk | None
+    ) -> None:
         secrets = secret_values()
         self._request = request
-        self.task = ChatModel(
+        self._desk = desk
+        self.task = open_model(
             request.task_model,
             request.task_api_base,
             max_concurrency=request.max_concurrency,
             secrets=secrets,
             memory=memory,
-            usage=job.progress.task_usage,
+            usage=_spent_before(job.progress.task_usage),
         )
-        self.reflection: ChatModel | None = None
-        if request.reflection_model != BUILTIN_REFLECTION:
-            self.reflection = ChatModel(
+        self.reflection: Model | None = None
+        if request.reflection_model not in (BUILTIN_REFLECTION, AGENT_REFLECTION):
+            self.reflection = open_model(
                 request.reflection_model,
                 request.reflection_api_base,
                 secrets=secrets,
                 memory=memory,
-                usage=job.progress.reflection_usage,
+                usage=_spent_before(job.progress.reflection_usage),
             )
         if request.max_cost_usd is not None:
             self._refuse_unpriced()
@@ -104,26 +140,28 @@ class _Models:
                     "max_seconds.",
                 )
 
-    def parts(self, scorer: RememberingScorer, tracker: Tracker, caution: str) -> Parts:
-        limits = Limits(self._request, self._spent, tracker.active_seconds)
-        reflection, seed = self.reflection, self._request.seed
-        if reflection is None:
-            return Parts(
-                self.task,
-                scorer,
-                CommentIdentifier(),
-                lambda identity: CommentReflector(seed),
-                limits,
-                caution,
-            )
-        return Parts(
-            self.task,
-            scorer,
-            ModelIdentifier(reflection),
-            lambda identity: ModelReflector(reflection, identity),
-            limits,
-            caution,
+    def parts(
+        self, scorer: RememberingScorer, tracker: Tracker, caution: str, form: InputFormat
+    ) -> Parts:
+        desk = self._desk
+        limits = Limits(
+            self._request,
+            self._spent,
+            tracker.active_seconds,
+            lambda: desk is not None and desk.is_replaying,
         )
+        identifier, reflector = self._writers()
+        return Parts(self.task, scorer, identifier, reflector, limits, caution, form)
+
+    def _writers(self) -> tuple[Identifier, Callable[[Identity], Reflector]]:
+        """Who names the skill, and who writes its body."""
+        desk, model, request = self._desk, self.reflection, self._request
+        if desk is not None:
+            identifier = AgentIdentifier(desk, request.skill_name, request.skill_description)
+            return identifier, lambda identity: AgentReflector(desk, identity)
+        if model is not None:
+            return ModelIdentifier(model), lambda identity: ModelReflector(model, identity)
+        return CommentIdentifier(), lambda identity: CommentReflector(request.random_seed)
 
     def _spent(self) -> float | None:
         costs = [
@@ -136,7 +174,19 @@ class _Models:
         usage: dict[str, Any] = {"task_usage": self.task.usage}
         if self.reflection is not None:
             usage["reflection_usage"] = self.reflection.usage
+        if self._desk is not None:
+            usage["reflection_usage"] = self._desk.usage
         return usage
+
+    @property
+    def are_predictable(self) -> bool:
+        """Whether the pace so far says when the run will end; an agent answers when it will."""
+        return self._desk is None
+
+
+def _spent_before(usage: Usage) -> Usage:
+    """Of earlier attempts, whose answers this one remembers from the first on."""
+    return usage.model_copy(update={"remembered": 0})
 
 
 class RunMonitor:
@@ -233,7 +283,7 @@ class RunMonitor:
 
     def _estimate(self, used: int) -> float | None:
         """Seconds left at the pace so far, if the whole budget is used."""
-        if not used or not self._counting:
+        if not used or not self._counting or not self._models.are_predictable:
             return None
         pace = (self._monotonic() - self._started) / used
         return pace * max(0, self._tracker.progress.max_metric_calls - used)

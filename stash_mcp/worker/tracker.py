@@ -1,6 +1,7 @@
 """A job's progress on its way to the library, a few times a second at most."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from stash_mcp.models import Progress
@@ -18,8 +19,10 @@ class Tracker:
         job_id: str,
         monotonic: Callable[[], float],
         before: Progress | None = None,
+        said: Iterable[str] = (),
     ) -> None:
-        """before: progress of an earlier attempt, of which what was spent counts on."""
+        """before: progress of an earlier attempt, of which what was spent counts on. said: its
+        events, which are not told again where this attempt comes to the same."""
         before = before or Progress()
         self.progress = Progress(
             task_usage=before.task_usage, reflection_usage=before.reflection_usage
@@ -30,6 +33,10 @@ class Tracker:
         self._job_id = job_id
         self._monotonic = monotonic
         self._reported = float("-inf")
+        self._said = Counter(said)
+        self._pauses = 0
+        self._paused_at = 0.0
+        self._paused_seconds = 0.0
 
     def update(self, *, at_once: bool = False, **changes: Any) -> None:
         """Change fields of the progress; stored now if `at_once` or the last time is long ago."""
@@ -41,9 +48,24 @@ class Tracker:
             self._reported = now
 
     def active_seconds(self) -> float:
-        """Of all attempts so far."""
-        return self._seconds_before + self._monotonic() - self._started
+        """Of all attempts so far, without the pauses."""
+        now = self._paused_at if self._pauses else self._monotonic()
+        return self._seconds_before + now - self._started - self._paused_seconds
+
+    def pause(self) -> None:
+        """Count no time until `go_on` was called as often as this."""
+        if not self._pauses:
+            self._paused_at = self._monotonic()
+        self._pauses += 1
+
+    def go_on(self) -> None:
+        self._pauses -= 1
+        if not self._pauses:
+            self._paused_seconds += self._monotonic() - self._paused_at
 
     def event(self, message: str) -> None:
+        if self._said[message]:
+            self._said[message] -= 1
+            return
         self._store.report(self._job_id, self.progress)
         self._store.add_event(self._job_id, message)

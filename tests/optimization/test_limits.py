@@ -38,5 +38,14 @@ def test_below_every_cap_nothing_happens() -> None:
     assert Limits(request()).check() is None
 
 
+def test_a_run_that_goes_where_it_was_before_is_not_stopped_on_the_way() -> None:
+    replaying = [True]
+    caps = Limits(request(max_seconds=10), lambda: None, lambda: 11, lambda: replaying[0])
+    caps.check()
+    replaying[0] = False
+    with pytest.raises(SearchStopped):
+        caps.check()
+
+
 def test_a_stop_is_no_exception_that_somebody_might_swallow() -> None:
     assert not issubclass(SearchStopped, Exception)

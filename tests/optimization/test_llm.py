@@ -17,8 +17,9 @@ from stash_mcp.errors import (
     RequestRejectedError,
 )
 from stash_mcp.models import Message
-from stash_mcp.optimization.llm import ChatModel, RetryPolicy
+from stash_mcp.optimization.llm import ChatModel
 from stash_mcp.optimization.memory import Answer, Tool
+from stash_mcp.optimization.model import RetryPolicy
 
 HELLO = [Message(role="user", content="hello")]
 TOOL = Tool("pick", "Pick one.", {"type": "object", "properties": {"x": {"type": "string"}}})

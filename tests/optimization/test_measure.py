@@ -91,3 +91,17 @@ def test_a_judge_that_cannot_be_relied_on_is_said_to_be_one(
 
 def test_a_judge_that_was_checked_and_beats_length_needs_no_warning() -> None:
     assert caution(metrics()) == ""
+
+
+def test_rejected_requests_on_held_out_conversations_are_counted_in_the_verdict() -> None:
+    measured = heldout(0.01, 0.2)
+    said_of_it = verdict(
+        seed_score=0.4,
+        best_score=0.5,
+        examples=12,
+        candidates=3,
+        heldout=measured,
+        heldout_failed=3,
+    )
+    assert "rejected 3 of the 16 requests on the held-out conversations" in said_of_it
+    assert "rejected" not in said(measured)

@@ -17,13 +17,14 @@ from stash_mcp.errors import (
     RunError,
     StashSkillsError,
 )
-from stash_mcp.models import Example, RunRequest, RunResult
+from stash_mcp.models import AdoptedSkill, Example, RunRequest, RunResult
 from stash_mcp.optimization.adapter import SkillAdapter
 from stash_mcp.optimization.comments import CommentIdentifier, CommentReflector
 from stash_mcp.optimization.identity import Identity, ModelIdentifier
 from stash_mcp.optimization.limits import Limits
-from stash_mcp.optimization.llm import ChatModel, RetryPolicy
+from stash_mcp.optimization.llm import ChatModel
 from stash_mcp.optimization.memory import Memory
+from stash_mcp.optimization.model import RetryPolicy
 from stash_mcp.optimization.optimize import Parts, run_optimization
 from stash_mcp.optimization.reflection import END, START, ModelReflector
 from stash_mcp.runs.plan import budget_for, default_budget
@@ -72,7 +73,9 @@ def optimise(
             scorer=scorer or WordScorer(*WORDS),
             identifier=CommentIdentifier() if builtin else ModelIdentifier(reflection),
             reflector=lambda identity: (
-                CommentReflector(request.seed) if builtin else ModelReflector(reflection, identity)
+                CommentReflector(request.random_seed)
+                if builtin
+                else ModelReflector(reflection, identity)
             ),
             limits=limits or Limits(request),
         )
@@ -90,6 +93,15 @@ def test_comments_make_a_better_skill_without_any_reflection_model() -> None:
         range(len(result.candidates))
     )
     assert parse(result.best_skill).name == result.skill_name
+
+
+def test_an_installed_skills_body_is_the_seed() -> None:
+    seed = AdoptedSkill(path="/p/SKILL.md", sha256="0" * 64, body="Say sorry.", edited=True)
+    request = request_for(skill_name="my-skill", skill_description="Helps.", adopted=seed)
+    result, _, asked = optimise(obeys, request)
+    assert parse(result.seed_skill).body == "Say sorry."
+    assert "Say sorry." in asked[0]["messages"][0]["content"]
+    assert result.best_score > result.seed_score
 
 
 def test_the_seed_body_is_the_description() -> None:
@@ -260,6 +272,17 @@ def test_the_best_is_measured_on_conversations_it_never_saw() -> None:
     assert "held-out" in result.verdict
 
 
+def test_requests_of_the_last_measure_that_are_rejected_are_in_the_verdict() -> None:
+    examples = [example(number, COMMENTS[number % 3]) for number in range(12)]
+
+    def rejects_one(request: Request) -> Reply:
+        unseen = "Question 9:" in request["messages"][-1]["content"]
+        return fails(400, "too long") if unseen else obeys(request)
+
+    result, _, _ = optimise(rejects_one, request_for(examples[:8], heldout=4), examples)
+    assert "rejected 2 of the 8 requests on the held-out conversations" in result.verdict
+
+
 def test_conversations_that_begin_alike_are_samples_of_their_own(tmp_path: Path) -> None:
     twins = [row.model_copy(update={"trace_id": f"{row.trace_id}b"}) for row in EXAMPLES[:3]]
     examples = [*EXAMPLES[:3], *twins]
@@ -374,8 +397,8 @@ def test_a_perfect_candidate_ends_the_run() -> None:
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
-    first, _, _ = optimise(obeys, request_for(seed=5))
-    second, _, _ = optimise(obeys, request_for(seed=5))
+    first, _, _ = optimise(obeys, request_for(random_seed=5))
+    second, _, _ = optimise(obeys, request_for(random_seed=5))
     assert first == second
 
 

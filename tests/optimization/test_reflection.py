@@ -8,8 +8,9 @@ from support.model_server import Reply, Request, fails, model_server, says
 
 from stash_mcp.errors import ModelServerError
 from stash_mcp.optimization.identity import Identity
-from stash_mcp.optimization.llm import ChatModel, RetryPolicy
+from stash_mcp.optimization.llm import ChatModel
 from stash_mcp.optimization.memory import Answer, Memory
+from stash_mcp.optimization.model import RetryPolicy
 from stash_mcp.optimization.reflection import (
     END,
     MAX_PROMPT_CHARACTERS,

@@ -10,8 +10,10 @@ from support.staging import METRICS, Stage
 from stash_mcp.errors import ModelAuthError, RunError
 from stash_mcp.models import Job, JobKind, JobStatus, Progress, TrainMetrics
 from stash_mcp.runs.folder import ERROR_CHARACTERS, JobFolder
+from stash_mcp.runs.reflections import Parked, Question, ReflectionStore
 from stash_mcp.runs.store import JobStore
 from stash_mcp.settings import Settings
+from stash_mcp.storage.database import Database
 from stash_mcp.storage.files import try_lock
 from stash_mcp.worker import drain as drain_module
 from stash_mcp.worker.drain import MAX_DEATHS, drain
@@ -212,6 +214,50 @@ def test_a_job_that_was_cancelled_meanwhile_stays_cancelled(stage: Stage, work: 
     drain(stage.settings)
     assert stage.store.get("rm-1").status is JobStatus.CANCELLED
     assert stage.store.get("rm-2").status is JobStatus.SUCCEEDED
+
+
+# --- runs that wait for the agent ---
+
+
+def reflections(stage: Stage) -> ReflectionStore:
+    return ReflectionStore(Database(stage.settings.library_path), stage.clock)
+
+
+def test_a_run_that_waits_for_the_agent_is_parked_and_the_queue_goes_on(
+    stage: Stage, work: Work
+) -> None:
+    def act(job: Job, store: JobStore) -> None:
+        if reflections(stage).ask(job.id, Question("body", "Write.")).answer is None:
+            raise Parked
+
+    queue(stage, 2)
+    work.acts["rm-1"] = act
+    drain(stage.settings)
+    job = stage.store.get("rm-1")
+    assert (job.status, job.parked, job.reason) == (JobStatus.RUNNING, True, None)
+    assert work.done == ["rm-1", "rm-2"]
+    drain(stage.settings)
+    assert work.done == ["rm-1", "rm-2"]
+    assert reflections(stage).answer("rm-1", 1, "new")
+    drain(stage.settings)
+    assert work.done == ["rm-1", "rm-2", "rm-1"]
+    assert stage.store.get("rm-1").status is JobStatus.SUCCEEDED
+
+
+def test_an_answer_that_came_at_the_last_moment_is_gone_on_with_at_once(
+    stage: Stage, work: Work
+) -> None:
+    def act(job: Job, store: JobStore) -> None:
+        if len(work.jobs) == 1:
+            reflections(stage).ask(job.id, Question("body", "Write."))
+            reflections(stage).answer(job.id, 1, "new")
+            raise Parked
+
+    queue(stage, 1)
+    work.acts["rm-1"] = act
+    drain(stage.settings)
+    assert work.done == ["rm-1", "rm-1"]
+    assert stage.store.get("rm-1").status is JobStatus.SUCCEEDED
 
 
 # --- workers that died ---

@@ -42,7 +42,7 @@ def test_another_reward_model_is_refused_with_both_values(
 def test_other_settings_are_refused(folder: JobFolder, request_: RunRequest) -> None:
     check_fingerprint(folder, request_, "digest")
     with pytest.raises(RunError, match="settings was"):
-        check_fingerprint(folder, request_.model_copy(update={"seed": 9}), "digest")
+        check_fingerprint(folder, request_.model_copy(update={"random_seed": 9}), "digest")
 
 
 def test_other_data_is_refused(folder: JobFolder, request_: RunRequest) -> None:
@@ -70,3 +70,18 @@ def test_a_checkpoints_digest_is_of_names_and_contents(tmp_path: Path) -> None:
         digests.append(checkpoint_digest(place))
     assert digests[0] == digests[1]
     assert len(set(digests)) == 3
+
+
+def test_settings_that_an_earlier_version_stored_are_the_same(
+    folder: JobFolder, request_: RunRequest
+) -> None:
+    check_fingerprint(folder, request_, "digest")
+    then = json.loads(folder.fingerprint_path.read_text(encoding="utf-8"))
+    settings = json.loads(then["settings"])
+    settings["seed"] = settings.pop("random_seed")
+    del settings["adopted"]
+    then["settings"] = json.dumps(settings, sort_keys=True)
+    folder.fingerprint_path.write_text(json.dumps(then), encoding="utf-8")
+    check_fingerprint(folder, request_, "digest")
+    with pytest.raises(RunError, match="settings was"):
+        check_fingerprint(folder, request_.model_copy(update={"random_seed": 9}), "digest")

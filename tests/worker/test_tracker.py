@@ -72,3 +72,29 @@ def test_what_an_earlier_attempt_spent_counts_on_and_the_rest_begins_anew(
     stored = stage.store.get(job_id).progress
     assert (stored.active_seconds, stored.task_usage.calls) == (12.0, 40)
     assert (stored.metric_calls, stored.proposals) == (0, 0)
+
+
+def test_what_an_earlier_attempt_told_is_not_told_again(
+    stage: Stage, job_id: str, clock: Clock
+) -> None:
+    before = [event.message for event in stage.store.events(job_id)]
+    tracker = Tracker(stage.store, job_id, clock, said=[*before, "Seed.", "Refused.", "Refused."])
+    for message in ("Seed.", "Refused.", "Refused.", "Refused.", "New."):
+        tracker.event(message)
+    told = [event.message for event in stage.store.events(job_id)]
+    assert told[len(before) :] == ["Refused.", "New."]
+
+
+def test_pauses_are_no_work_however_they_overlap(stage: Stage, job_id: str, clock: Clock) -> None:
+    tracker = Tracker(stage.store, job_id, clock)
+    clock.now += 2
+    tracker.pause()
+    clock.now += 10
+    tracker.pause()
+    clock.now += 10
+    tracker.go_on()
+    clock.now += 10
+    assert tracker.active_seconds() == 2
+    tracker.go_on()
+    clock.now += 3
+    assert tracker.active_seconds() == 5

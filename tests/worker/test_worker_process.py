@@ -17,6 +17,7 @@ from support.tiny_models import save_tiny_base
 from stash_mcp.checkpoints import verify_checkpoint
 from stash_mcp.models import JobStatus, RewardModel
 from stash_mcp.runs.folder import JobFolder
+from stash_mcp.runs.launcher import AT_THE_QUEUE
 from stash_mcp.storage.files import try_lock
 from stash_mcp.worker.drain import drain
 
@@ -70,7 +71,7 @@ def test_a_worker_does_what_is_queued_and_goes(stage: Stage, base: Path, tmp_pat
     missing = stage.backend.train_reward_model(training(tmp_path / "nothing"))
     last = stage.backend.train_reward_model(training(base))
     with worker(stage) as process:
-        assert ended(process) == (0, "", "")
+        assert ended(process) == (0, f"{AT_THE_QUEUE}\n", "")
     states = [model(stage, job.id) for job in (first, missing, last)]
     assert [state.status for state in states] == [
         JobStatus.SUCCEEDED,
@@ -96,7 +97,7 @@ def test_a_training_whose_worker_is_killed_is_done_by_the_next_one(
         assert until(lambda: model(stage, job.id).progress.done >= 1)
         with worker(stage) as second:
             # It leaves, although there is work: the first one is alive.
-            assert ended(second) == (0, "", "")
+            assert ended(second) == (0, f"{AT_THE_QUEUE}\n", "")
         assert first.poll() is None
         first.send_signal(signal.SIGKILL)
         assert first.wait(PATIENCE_SECONDS) == -signal.SIGKILL
@@ -141,7 +142,7 @@ def test_a_library_that_cannot_be_loaded_fails_the_jobs_with_words(
     (broken / "__init__.py").write_text(code, encoding="utf-8")
     jobs = [stage.backend.train_reward_model(training(base)) for _ in range(2)]
     with worker(stage, broken.parent) as process:
-        assert ended(process) == (0, "", "")
+        assert ended(process) == (0, f"{AT_THE_QUEUE}\n", "")
     for job in jobs:
         state = model(stage, job.id)
         assert state.status is JobStatus.FAILED
