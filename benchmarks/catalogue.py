@@ -7,9 +7,13 @@ from stash_mcp.errors import MissingExtraError
 
 NAMES = (
     "server_start",
+    "server_stop",
     "import_throughput",
     "library_hammer",
+    "http_calls",
     "skill_replace",
+    "install_latency",
+    "exactly_once",
     "batch_concurrency",
     "run_wall_time",
     "in_sample_gain",

@@ -110,7 +110,7 @@ def _result(setting: _Setting, seed: int) -> RunResult:
         max_metric_calls=setting.metric_calls,
         skill_name="polite-support",
         skill_description="Answers customers.",
-        seed=seed,
+        random_seed=seed,
         minibatch_size=_MINIBATCH,
         heldout=setting.heldout,
     )

@@ -143,7 +143,7 @@ class Home:
             reflection_api_base=traffic.base_url,
             skill_name="parcels",
             skill_description="How to answer about parcels.",
-            seed=seed,
+            random_seed=seed,
         )
         self.run_id = self.backend.start_run(order).run.id
 

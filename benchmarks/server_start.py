@@ -1,35 +1,22 @@
 """How long a client waits for the server, and for its end, beside an empty server of the SDK.
 
 Both are whole processes: from the spawn to the answer to `initialize`, and from the end of
-standard input to the end of the process.
+standard input to the end of the process. The first list of tools is measured too, because what a
+server puts off until after `initialize` is paid then.
 """
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from benchmarks.benchmark import Benchmark, Row
+from benchmarks.server_life import OURS, empty_server, life
 from benchmarks.timing import compared, interleaved, seconds
 
 TARGET = 1.15
-
-_EMPTY_SERVER = 'from mcp.server import MCPServer\n\nMCPServer("empty").run("stdio")\n'
-_INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "benchmark", "version": "0"},
-    },
-}
-_PATIENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -38,67 +25,53 @@ class Size:
 
 
 @dataclass(frozen=True)
-class _Life:
-    """Seconds from the spawn to the answer, and from the end of the input to the end."""
+class _Times:
+    """Seconds from the spawn to the answer, from there to the list of tools, and from the end of
+    the input to the end.
+    """
 
     start: float
+    tools: float
     stop: float
 
 
 def run(size: Size) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        empty = Path(folder, "empty_server.py")
-        empty.write_text(_EMPTY_SERVER, encoding="utf-8")
-        ours = [sys.executable, "-m", "stash_mcp", "serve"]
-        reference = [sys.executable, str(empty)]
-        home = Path(folder, "home")
+        home, reference = Path(folder, "home"), empty_server(Path(folder))
         # Once each before it counts: the first start compiles, and fills the disk's cache.
-        interleaved(lambda: _life(ours, home), lambda: _life(reference, home), 1)
-        lives = interleaved(
-            lambda: _life(ours, home), lambda: _life(reference, home), size.repetitions
+        interleaved(lambda: _times(OURS, home), lambda: _times(reference, home), 1)
+        pairs = interleaved(
+            lambda: _times(OURS, home), lambda: _times(reference, home), size.repetitions
         )
     return [
         compared(
             f"from spawn to initialize (target: {TARGET})",
-            [(one.start, other.start) for one, other in lives],
+            [(one.start, other.start) for one, other in pairs],
             seconds,
+        ),
+        Row(
+            "from initialize to the first list of tools",
+            ours=seconds(median(one.tools for one, _ in pairs)),
+            reference="-",
+            n=len(pairs),
         ),
         compared(
             "from the end of its input to its end",
-            [(one.stop, other.stop) for one, other in lives],
+            [(one.stop, other.stop) for one, other in pairs],
             seconds,
         ),
     ]
 
 
-def _life(command: list[str], home: Path) -> _Life:
-    began = time.perf_counter()
-    with subprocess.Popen(
-        command,
-        env={**os.environ, "STASH_MCP_HOME": str(home)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        try:
-            _initialize(process)
-            answered = time.perf_counter()
-            if process.stdin is not None:
-                process.stdin.close()
-            process.wait(_PATIENCE_SECONDS)
-            return _Life(answered - began, time.perf_counter() - answered)
-        finally:
-            process.kill()
-
-
-def _initialize(process: "subprocess.Popen[bytes]") -> None:
-    if process.stdin is None or process.stdout is None:
-        raise RuntimeError("the server was started without pipes")
-    process.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
-    process.stdin.flush()
-    answer = process.stdout.readline()
-    if b"serverInfo" not in answer:
-        raise RuntimeError(f"the server answered initialize with {answer[:200]!r}")
+def _times(command: Sequence[str], home: Path) -> _Times:
+    spawned = time.perf_counter()
+    with life(command, home) as server:
+        server.initialize()
+        answered = time.perf_counter()
+        server.ask(2, "tools/list", {})
+        listed = time.perf_counter()
+        stop = server.seconds_to_end(server.close_input)
+    return _Times(answered - spawned, listed - answered, stop)
 
 
 BENCHMARK = Benchmark(run, smallest=Size(1), quick=Size(3), full=Size(11))

@@ -1,6 +1,7 @@
 """What holds for every test: no key of the person's, none of their folders, no network."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,16 @@ os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 _SECRETS = ("_API_KEY", "_TOKEN", "_SECRET")
 _REPOSITORY = Path(__file__).parents[1]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test logged goes to another process, which takes no halves of characters."""
+    report = yield
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections
+    ]
+    return report
 
 
 @pytest.fixture(autouse=True)

@@ -118,6 +118,7 @@ def test_a_run_in_the_middle_of_slow_calls_is_cancelled_and_its_best_stays_usabl
     with try_lock(lock, timeout=PATIENCE_SECONDS) as free:
         assert free, "the worker is still there"
     assert [candidate.number for candidate in backend.list_candidates(run.id)] == [0]
+    load_settings().project_dir.mkdir()
     [outcome] = backend.install_skill(InstallOrder(run_id=run.id))
     assert Path(outcome.installation.path).read_text(encoding="utf-8").endswith("How to greet.")
     assert backend.cancel(run.id) == backend.get_run(run.id)
@@ -191,7 +192,7 @@ def test_an_equal_run_is_found_and_new_starts_another(
     )
     again = backend.start_run(order)
     assert (again.run.id, again.existing) == (first.id, True)
-    other = backend.start_run(order.model_copy(update={"seed": 1}))
+    other = backend.start_run(order.model_copy(update={"random_seed": 1}))
     assert not other.existing
     forced = backend.start_run(order.model_copy(update={"new": True}))
     assert (forced.existing, forced.run.id != first.id) == (False, True)

@@ -196,7 +196,6 @@ def test_links_are_refused(checkpoint: Path, target: str) -> None:
     ("version", "said"),
     [
         (2, "stash_input_version 2, which is known but not supported"),
-        (3, "stash_input_version 3, which is known but not supported"),
         (7, "stash_input_version 7, which is unknown"),
         ("1", "stash_input_version '1', which is unknown"),
         (None, "stash_input_version None, which is unknown"),
@@ -402,7 +401,7 @@ def test_a_truncated_archive_is_refused(checkpoint: Path, tmp_path: Path, keep: 
     assert names(tmp_path) == {"checkpoint", "model.tar.gz"}
 
 
-@pytest.mark.parametrize("content", [b"plain text", gzip.compress(b"no tar " * 100)])
+@pytest.mark.parametrize("content", [b"plain text", gzip.compress(b"no tar " * 100, mtime=0)])
 def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.tar.gz").write_bytes(content)
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import pytest
 from mcp import Client, StdioServerParameters
 from support.model_server import ModelServer, Reply, Request, calls_tool, model_server, says
+from support.tapped import assert_messages_alone, tapped
 from support.tiny_models import save_tiny_base
 
 from stash_mcp.optimization.reflection import END, START
@@ -23,6 +24,14 @@ from stash_mcp.skills.document import parse
 PATIENCE_SECONDS = 90
 GOOD = "sorry that it is late please give me the order number"
 BAD = "no idea wait and see"
+# The libraries at their most talkative; their worker inherits it from the server.
+NOISE = {
+    "LITELLM_LOG": "DEBUG",
+    "TRANSFORMERS_VERBOSITY": "debug",
+    "HF_HUB_VERBOSITY": "debug",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "0",
+    "PYTHONWARNINGS": "always",
+}
 
 
 @pytest.fixture
@@ -118,9 +127,9 @@ async def test_a_client_over_stdio_gets_from_comments_to_an_installed_skill(
     environment: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    parameters = StdioServerParameters(
-        command=sys.executable, args=["-m", "stash_mcp", "serve"], env=environment
-    )
+    written = tmp_path / "written"
+    program, *arguments = tapped([sys.executable, "-m", "stash_mcp", "serve"], written)
+    parameters = StdioServerParameters(command=program, args=arguments, env=environment | NOISE)
     async with Client(parameters, mode=mode) as client:
         imported = await call(
             client, "import_traces", path=str(files[0]), annotations_path=str(files[1])
@@ -152,6 +161,7 @@ async def test_a_client_over_stdio_gets_from_comments_to_an_installed_skill(
         installed = await call(client, "install_skill", run_id=started["run_id"])
         models_listed = await call(client, "list_reward_models")
         runs = await call(client, "list_runs")
+    assert_messages_alone(written)
     assert run["run"]["best_score"] > run["run"]["seed_score"]
     assert len(candidates["candidates"]) >= 2
     assert models_listed["total"] == runs["total"] == 1

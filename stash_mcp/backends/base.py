@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from stash_mcp.backends.installations import (
     InstalledDetail,
@@ -29,26 +29,34 @@ from stash_mcp.models import (
     Candidate,
     Event,
     Frozen,
+    Listener,
     Notice,
     Quote,
     Rating,
+    Reflection,
+    RemoteResult,
     RewardModel,
     Run,
+    Submission,
     Trace,
     TraceSummary,
 )
-from stash_mcp.settings import InstallMode
+from stash_mcp.settings import BackendName, InstallMode
 
 
 class ImportReport(Frozen):
-    """What an import stored; `unchanged` traces were known with the same steps."""
+    """What an import stored; `unchanged` traces were known with the same steps.
 
+    Counts are null at Stash, which does not tell them.
+    """
+
+    backend: BackendName = "local"
     format: str
     imported: int
-    added: int
-    replaced: int
-    unchanged: int
-    annotations_removed: int
+    added: int | None
+    replaced: int | None
+    unchanged: int | None
+    annotations_removed: int | None
     """Annotations on steps that the import replaced."""
     annotations_added: int
     trace_ids: tuple[str, ...]
@@ -74,7 +82,10 @@ class TraceDetail(Frozen):
 
 
 class TrainOrder(Frozen):
-    """`trace_ids`: ids or patterns with `*`; null means every trace of the library."""
+    """`trace_ids`: ids or patterns with `*`; null means every trace of the library.
+
+    `training_config`: settings that Stash hands to its training; of Stash alone.
+    """
 
     name: str | None = None
     base_model: str = DEFAULT_BASE_MODEL
@@ -82,6 +93,7 @@ class TrainOrder(Frozen):
     max_pairs: int = Field(DEFAULT_MAX_PAIRS, ge=2)
     learning_rate: float = Field(1e-5, gt=0, le=1)
     trace_ids: tuple[str, ...] | None = None
+    training_config: dict[str, JsonValue] | None = None
 
 
 class RunOrder(Frozen):
@@ -93,14 +105,19 @@ class RunOrder(Frozen):
 
     reward_model_id: str
     task_model: str
-    reflection_model: str
+    reflection_model: str = ""
+    """"" takes the default of where the run is done."""
     task_api_base: str | None = None
     reflection_api_base: str | None = None
     max_metric_calls: int | None = Field(None, ge=1)
     skill_name: str | None = None
     skill_description: str | None = None
     trace_ids: tuple[str, ...] | None = None
-    seed: int = 0
+    random_seed: int = 0
+    seed: str = "default"
+    """The first body: `default` (the description), `installed` (that of the installed skill that
+    is called skill_name, or of the only one at this order's targets), or the name or path of an
+    installed skill."""
     minibatch_size: int = Field(3, ge=1)
     proposals_at_once: int = Field(1, ge=1, le=16)
     max_concurrency: int = Field(8, ge=1, le=256)
@@ -125,6 +142,15 @@ class StartedRun(Frozen):
 
     run: Run
     existing: bool
+
+
+class WaitingReflection(Frozen):
+    """`reflection`: the one that was asked for, or the first that waits; null where none does.
+    `waiting`: the numbers of all that wait."""
+
+    run: Run
+    reflection: Reflection | None
+    waiting: tuple[int, ...]
 
 
 class CacheReport(Frozen):
@@ -159,7 +185,9 @@ class PruneReport(Frozen):
     dry_run: bool
 
 
-class Backend(Protocol):
+class Side(Protocol):
+    """What is done on one side: on this machine, or at Stash. What a side cannot do it refuses."""
+
     def import_traces(
         self, data: bytes, *, format: str = "auto", annotations: bytes | None = None
     ) -> ImportReport:
@@ -187,9 +215,6 @@ class Backend(Protocol):
 
     def train_reward_model(self, order: TrainOrder) -> RewardModel: ...
 
-    def import_reward_model(self, path: Path, name: str | None = None) -> RewardModel:
-        """Take a checkpoint (a folder, or a tar.gz of one) into the library after checking it."""
-
     def export_reward_model(self, reward_model_id: str, path: Path) -> Path:
         """Write the checkpoint as a tar.gz with the one top folder `reward-model/`."""
 
@@ -209,6 +234,50 @@ class Backend(Protocol):
 
     def read_log(self, job_id: str, *, offset: int = 0) -> LogPart: ...
 
+    def get_run(self, run_id: str) -> Run: ...
+
+    def list_runs(self) -> list[Run]:
+        """Newest first."""
+
+    def get_reflection(self, run_id: str, number: int | None = None) -> WaitingReflection:
+        """What a run with the reflection model `agent` asks the agent."""
+
+    def submit_reflection(self, submission: Submission) -> Run:
+        """Answer one that waits. Raises ReflectionRefusedError, with what is wrong, for an answer
+        that breaks a rule; the reflection waits on then."""
+
+    def events(self, job_id: str, *, after: int = 0) -> list[Event]:
+        """What happened to a run or a training since event number `after`, oldest first."""
+
+    def list_candidates(self, run_id: str) -> list[Candidate]:
+        """By number; while the run goes on, those scored so far."""
+
+
+class Backend(Side, Protocol):
+    """Both sides behind one door, and what only this machine does: installing, keeping house."""
+
+    def at(self, name: BackendName | None) -> Side:
+        """The side of this name; None: whichever the ids say, or else the setting."""
+
+    def close(self) -> None:
+        """End the connections that are open; a later call opens them again."""
+
+    def unreached(self) -> str | None:
+        """Why the last lists of runs and reward models came without those of Stash, in words."""
+
+    def known_runs(self) -> list[Run]:
+        """Newest first. Asks nobody: of Stash's runs those that this library knows, as they were
+        last seen."""
+
+    def import_reward_model(self, path: Path, name: str | None = None) -> RewardModel:
+        """Take a checkpoint (a folder, or a tar.gz of one) into the library after checking it."""
+
+    def measure(self, measured: RemoteResult, order: RunOrder) -> StartedRun:
+        """Queue a measure, on this machine, of what a run of Stash came to; or find the equal one.
+
+        order: with which reward model, task model and conversations of the library.
+        """
+
     def cache(self) -> CacheReport: ...
 
     def clear_cache(self) -> CacheReport: ...
@@ -217,22 +286,13 @@ class Backend(Protocol):
 
     def prune(self, *, older_than_days: float, dry_run: bool) -> PruneReport: ...
 
-    def get_run(self, run_id: str) -> Run: ...
-
-    def list_runs(self) -> list[Run]:
-        """Newest first."""
-
-    def events(self, job_id: str, *, after: int = 0) -> list[Event]:
-        """What happened to a run or a training since event number `after`, oldest first."""
-
-    def list_candidates(self, run_id: str) -> list[Candidate]:
-        """By number; while the run goes on, those scored so far."""
-
     def reconcile(self) -> list[Notice]:
         """Install or stage the skills of finished runs that asked for it; each once."""
 
-    def take_notices(self) -> list[Notice]:
-        """What was installed or staged and nobody was told yet; each is given out once."""
+    def take_notices(self, listener: Listener = "agent") -> list[Notice]:
+        """What was installed or staged and this listener was not told yet; each is told once to
+        an agent, by a tool's answer, and once to a person at a command.
+        """
 
     def install_skill(self, order: InstallOrder) -> tuple[InstallOutcome, ...]:
         """One outcome for each agent, in this order; if one target refuses, none is written."""

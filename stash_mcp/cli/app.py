@@ -1,23 +1,27 @@
 """The command's parts put together: one Typer application."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import typer
 
 from stash_mcp.cli import (
     demo,
+    doctor,
     housekeeping,
     installed,
     logs,
+    reflections,
     reward_models,
     runs,
     serving,
+    setup,
     skills,
     stopping,
+    syncing,
     traces,
     watching,
 )
-from stash_mcp.cli.session import Session
+from stash_mcp.cli.session import Session, tell_news
 
 PROGRAM = "stash-skills"
 HELP = """\
@@ -37,8 +41,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for group in (
-    *(traces, reward_models, runs, stopping, logs, skills, installed, watching, housekeeping),
-    *(serving, demo),
+    *(traces, reward_models, runs, reflections, stopping, logs, syncing),
+    *(skills, installed, watching, housekeeping),
+    *(serving, setup, doctor, demo),
 ):
     group.register(app)
 
@@ -46,8 +51,19 @@ for group in (
 def run_command(arguments: Sequence[str], session: Session | None) -> int:
     """The exit code of the command that `arguments` name; raises what it raises."""
     command = typer.main.get_command(app)
+    session = session or Session()
     try:
-        command.main(args=list(arguments), prog_name=PROGRAM, obj=session or Session())
+        code = _exit_code(lambda: command.main(list(arguments), prog_name=PROGRAM, obj=session))
+        if code == 0:
+            tell_news(session)
+        return code
+    finally:
+        session.close()
+
+
+def _exit_code(run: Callable[[], object]) -> int:
+    try:
+        run()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     return 0

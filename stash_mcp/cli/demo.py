@@ -26,7 +26,7 @@ from stash_mcp.errors import RunError
 from stash_mcp.models import BUILTIN_REFLECTION, JobStatus, RewardModel, Run
 from stash_mcp.server.jobs import Job
 from stash_mcp.server.skill_results import best_first, diff_to_seed
-from stash_mcp.server.wording import plan_in_words
+from stash_mcp.server.wording import start_in_words
 
 # The default rate is for models of 0.6 billion parameters and more; at it, one pass hardly moves
 # so small a one. One pass over all pairs takes about 75 s on two cores.
@@ -161,7 +161,7 @@ def _run(
         install="off",
     )
     started = session.backend.start_run(order).run
-    for sentence in plan_in_words(started.plan, reflection_model):
+    for sentence in start_in_words(started):
         print_text(session.out, f"- {sentence}")
     finished = _followed(session, started)
     assert isinstance(finished, Run)

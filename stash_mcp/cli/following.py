@@ -6,14 +6,16 @@ from typing import Protocol
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 
 from stash_mcp.cli.characters import visible
 from stash_mcp.cli.printing import print_text, score
 from stash_mcp.cli.session import Session
-from stash_mcp.models import Event, JobStatus, Run
+from stash_mcp.models import Event, JobStatus, Progress, Run
 from stash_mcp.server.counting import duration
-from stash_mcp.server.jobs import Job, find_job, stop
+from stash_mcp.server.jobs import Job, find_job, seconds_to_next_look, stop
+from stash_mcp.server.wording import AT_STASH
 
 POLL_SECONDS = 0.5
 SECOND_CTRL_C_SECONDS = 3.0
@@ -51,7 +53,7 @@ def _detach(session: Session, job_id: str) -> None:
 
 
 def _watch(session: Session, job_id: str, view: View) -> Job:
-    last = 0
+    last, looks = 0, 0
     while True:
         # The job before its events: once its end is seen, its last event is too.
         job = find_job(session.backend, job_id)
@@ -60,7 +62,8 @@ def _watch(session: Session, job_id: str, view: View) -> Job:
         view.show(job, events)
         if job.status.is_final:
             return job
-        session.sleep(POLL_SECONDS)
+        looks += 1
+        session.sleep(seconds_to_next_look(job, looks, POLL_SECONDS))
 
 
 @contextlib.contextmanager
@@ -74,7 +77,7 @@ def _view(console: Console) -> Iterator[View]:
         TextColumn("{task.fields[facts]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Bar(*columns, console=console, transient=True) as progress:
         yield _Bar(progress)
 
 
@@ -88,14 +91,14 @@ class _Lines:
 
 
 class _Bar:
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Bar) -> None:
         self._progress = progress
         self._task: TaskID = progress.add_task("waiting", total=None, facts="")
 
     def show(self, job: Job, events: Sequence[Event]) -> None:
         for event in events:
             print_text(self._progress.console, event.message, style="dim")
-        now = job.progress
+        now = job.progress or Progress(phase=AT_STASH)
         self._progress.update(
             self._task,
             description="waiting" if job.status is JobStatus.QUEUED else visible(now.phase),
@@ -108,9 +111,11 @@ class _Bar:
 def facts(job: Job) -> str:
     """What is known so far, in one short line."""
     now = job.progress
+    if now is None:
+        return ""
     parts = [f"{now.done}/{now.total}"] if now.total else []
     if isinstance(job, Run):
-        parts.append(f"{now.metric_calls}/{job.plan.max_metric_calls} calls")
+        parts.append(f"{now.metric_calls}/{job.request.max_metric_calls} calls")
         if now.best_score is not None:
             parts.append(f"best {score(now.best_score)} (seed {score(now.seed_score)})")
     if now.estimate_seconds is not None:

@@ -17,7 +17,7 @@ from stash_mcp.backends.installations import (
 from stash_mcp.cli.printing import print_json, print_raw, print_table, print_text, score
 from stash_mcp.cli.session import Json, Session, session_of
 from stash_mcp.server.installed_results import findings_in_words, gain
-from stash_mcp.server.wording import PARTIAL
+from stash_mcp.server.wording import partial_in_words
 
 Skill = Annotated[
     str, typer.Argument(metavar="SKILL", help="Its name; or its path, if several have the name.")
@@ -79,10 +79,11 @@ def install(
     outcomes = session.backend.install_skill(order)
     if as_json:
         rows = [outcome.model_dump(mode="json") for outcome in outcomes]
-        print_json(session.out, {"installed": rows, "partial": run.partial, "dry_run": dry_run})
+        partial = partial_in_words(run) is not None
+        print_json(session.out, {"installed": rows, "partial": partial, "dry_run": dry_run})
         return
-    if run.partial:
-        print_text(session.out, PARTIAL)
+    if warning := partial_in_words(run):
+        print_text(session.out, warning)
     _print_outcomes(session, outcomes)
 
 

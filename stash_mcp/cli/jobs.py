@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from stash_mcp.backends.base import Backend
-from stash_mcp.cli.following import facts, follow
+from stash_mcp.cli.following import POLL_SECONDS, facts, follow
 from stash_mcp.cli.printing import print_json, print_text, score
 from stash_mcp.cli.session import Session
 from stash_mcp.models import (
@@ -21,15 +21,18 @@ from stash_mcp.server.counting import count, duration
 from stash_mcp.server.jobs import Job, queue_places
 from stash_mcp.server.money import spent
 from stash_mcp.server.wording import (
+    AT_STASH,
     PARTIAL,
     accuracy_in_words,
     elapsed_seconds,
     is_no_gain,
     place_in_words,
+    reflections_in_words,
     silent_seconds,
     stop_in_words,
 )
 
+INSTALLING_POLLS = 10
 JobId = Annotated[str, typer.Argument(metavar="ID", help="Of a run, or of a reward model.")]
 NoWait = Annotated[
     bool, typer.Option("--no-wait", "--detach", help="Return at once; look with `status`.")
@@ -46,10 +49,24 @@ def finish(session: Session, job: Job, *, wait: bool, as_json: bool, **facts: ob
     facts: said beside the job in JSON.
     """
     if wait:
-        job = follow(session, job.id)
+        job = _installed(session, follow(session, job.id))
     show(session, job, as_json=as_json, **facts)
     if job.status in (JobStatus.FAILED, JobStatus.CANCELLED):
         raise typer.Exit(1)
+
+
+def _installed(session: Session, job: Job) -> Job:
+    """The job once its skill is installed or staged, which follows its end within moments."""
+    for _ in range(INSTALLING_POLLS):
+        if not isinstance(job, Run) or job.status is not JobStatus.SUCCEEDED:
+            return job
+        if job.install_state != "waiting":
+            return job
+        session.backend.reconcile()
+        job = session.backend.get_run(job.id)
+        if job.install_state == "waiting":
+            session.sleep(POLL_SECONDS)
+    return job
 
 
 def show(session: Session, job: Job, *, as_json: bool, **facts: object) -> None:
@@ -92,16 +109,26 @@ def print_run(session: Session, run: Run) -> None:
     )
     for model, usage in _usages(run):
         print_text(session.out, f"{model}: {spent(usage)}")
+    if run.install_note:
+        print_text(session.out, run.install_note)
+    _print_stalled(session, run)
     _print_sign_of_life(session, run)
     print_text(session.err, f"Next: {_after_run(run)}", style="dim")
 
 
 def _usages(run: Run) -> list[tuple[str, Usage]]:
     """The models of the run that were asked, or answered from what was paid for before."""
+    if run.progress is None:
+        return []
     models = [(run.request.task_model, run.progress.task_usage)]
     if run.request.reflection_model != BUILTIN_REFLECTION:
         models.append((run.request.reflection_model, run.progress.reflection_usage))
     return [(model, usage) for model, usage in models if usage.calls or usage.remembered]
+
+
+def _print_stalled(session: Session, job: Job) -> None:
+    if job.stalled:
+        print_text(session.out, job.stalled)
 
 
 def _print_sign_of_life(session: Session, job: Job) -> None:
@@ -120,6 +147,7 @@ def print_model(session: Session, model: RewardModel) -> None:
         print_text(session.out, model.reason)
     if model.metrics is not None:
         print_text(session.out, _trained(model.metrics))
+    _print_stalled(session, model)
     _print_sign_of_life(session, model)
     print_text(session.err, f"Next: {_after_training(model)}", style="dim")
 
@@ -130,15 +158,23 @@ def _state(session: Session, job: Job) -> str:
     if elapsed is not None:
         words.append(f"after {duration(elapsed)}")
     if job.status is JobStatus.RUNNING:
-        words.append(f"- {job.progress.phase} {facts(job)}".rstrip())
+        phase = AT_STASH if job.progress is None else job.progress.phase
+        words.append(f"- {phase} {facts(job)}".rstrip())
     elif place := places(session.backend).get(job.id):
         words.append(f"- {place_in_words(place)}")
     return " ".join(words)
 
 
+def say_unreached(session: Session) -> None:
+    """Why a list of both backends came without Stash's, on standard error."""
+    if missing := session.backend.unreached():
+        print_text(session.err, missing)
+
+
 def places(backend: Backend) -> dict[str, int]:
     """The place in the queue of every job that waits."""
-    return queue_places(backend.list_reward_models(), backend.list_runs())
+    here = backend.at("local")
+    return queue_places(here.list_reward_models(), here.list_runs())
 
 
 def in_queue(job: Job, queue: dict[str, int]) -> dict[str, object]:
@@ -147,8 +183,10 @@ def in_queue(job: Job, queue: dict[str, int]) -> dict[str, object]:
 
 
 def status_word(job: Job, queue: dict[str, int]) -> str:
-    """`queued, place 2 in the queue`; else the status alone."""
+    """`queued, place 2 in the queue` or `running, waits for 1 reflection`; else the status."""
     place = queue.get(job.id)
+    if isinstance(job, Run) and job.reflections_waiting:
+        return f"{job.status}, {reflections_in_words(job)}"
     return job.status if place is None else f"{job.status}, {place_in_words(place)}"
 
 
@@ -172,10 +210,16 @@ def _after_run(run: Run) -> str:
     match run.status:
         case JobStatus.SUCCEEDED if is_no_gain(run.verdict):
             return f"nothing to install; stash-skills candidates {run.id} shows what was tried"
+        case JobStatus.SUCCEEDED if run.install_state == "installed":
+            return f"stash-skills candidates {run.id} --diff, stash-skills installed"
         case JobStatus.SUCCEEDED:
             return f"stash-skills candidates {run.id} --diff, stash-skills install {run.id}"
+        case JobStatus.QUEUED | JobStatus.RUNNING if run.reflections_waiting:
+            return f"stash-skills reflection {run.id}, then stash-skills submit {run.id} NUMBER"
         case JobStatus.QUEUED | JobStatus.RUNNING:
             return f"stash-skills status {run.id} --follow"
+        case JobStatus.FAILED if run.backend == "stash":
+            return "mend what the reason names, then start another with stash-skills run"
         case JobStatus.FAILED:
             return f"mend what the reason names, then stash-skills resume {run.id}"
         case JobStatus.CANCELLED:

@@ -1,13 +1,16 @@
 """The command's entry: picks the way, and turns every error into words and an exit code."""
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TextIO
+from types import ModuleType
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from stash_mcp.cli import failures
 from stash_mcp.errors import StashSkillsError
+from stash_mcp.server.diverting import standard_output_diverted
+from stash_mcp.server.leaving import leave_on_signals
 
 if TYPE_CHECKING:
     from stash_mcp.cli.session import Session
@@ -31,25 +34,42 @@ def main(argv: Sequence[str] | None = None, session: "Session | None" = None) ->
         _drop_output()
         return FAILED
     except StashSkillsError as error:
-        failures.show(error, as_json=as_json)
+        _failures().show(error, as_json=as_json)
         return FAILED
     except Exception as error:  # noqa: BLE001 - the one place where no error may go further
-        failures.show_unexpected(error, as_json=as_json)
+        _failures().show_unexpected(error, as_json=as_json)
         return FAILED
 
 
 def _run(arguments: list[str], session: "Session | None") -> int:
-    # Imported here: a client waits for `serve`, and the rest of the command would delay it, while
-    # the other commands do without the server's libraries.
     if arguments == ["serve"] and session is None:
-        from stash_mcp.server.stdio import serve
-
-        serve()
+        _serve()
+    # Imported here: a client waits for `serve`, and the rest of the command would delay it.
     from stash_mcp.cli.app import run_command
 
     code = run_command(arguments, session)
     sys.stdout.flush()
     return code
+
+
+def _serve() -> NoReturn:
+    # A client may give up while the libraries load; an exception there can get lost in them.
+    leave_on_signals()
+    # What is loaded here stays; to look for garbage in it takes a tenth of the start.
+    gc.disable()
+    with standard_output_diverted():
+        # Not above: the other commands do without the server's libraries.
+        from stash_mcp.server.stdio import serve
+    gc.freeze()
+    gc.enable()
+    serve()
+
+
+def _failures() -> ModuleType:
+    # Here and not above: a client waits for `serve`, which seldom fails.
+    from stash_mcp.cli import failures
+
+    return failures
 
 
 def _open_closed_streams() -> None:

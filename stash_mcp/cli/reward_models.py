@@ -1,7 +1,8 @@
 """`train`, `models`, `import-model`, `export-model`."""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,10 +14,11 @@ from stash_mcp.cli.jobs import (
     in_queue,
     places,
     print_model,
+    say_unreached,
     status_word,
 )
 from stash_mcp.cli.printing import print_json, print_table, print_text
-from stash_mcp.cli.session import Json, session_of
+from stash_mcp.cli.session import Json, Where, session_of
 from stash_mcp.models import DEFAULT_BASE_MODEL, DEFAULT_MAX_PAIRS, RewardModel
 from stash_mcp.server.counting import count
 from stash_mcp.server.wording import accuracy_in_short
@@ -43,6 +45,10 @@ def train(
     ] = DEFAULT_MAX_PAIRS,
     learning_rate: Annotated[float, typer.Option(min=1e-9, max=1.0)] = 1e-5,
     trace: TracePatterns = None,
+    training_config: Annotated[
+        str | None, typer.Option(metavar="JSON", help="An object; of Stash alone.")
+    ] = None,
+    backend: Where = None,
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
@@ -55,8 +61,9 @@ def train(
         max_pairs=max_pairs,
         learning_rate=learning_rate,
         trace_ids=tuple(trace) if trace else None,
+        training_config=_object(training_config),
     )
-    model = session.backend.train_reward_model(order)
+    model = session.backend.at(backend).train_reward_model(order)
     pairs = "" if model.num_pairs is None else f" on {count(model.num_pairs, 'preference pair')}"
     print_text(
         session.err, f"Training {model.id}{pairs} from {count(model.trace_count, 'conversation')}."
@@ -64,11 +71,28 @@ def train(
     finish(session, model, wait=not no_wait, as_json=as_json)
 
 
-def models(context: typer.Context, as_json: Json = False) -> None:
-    """List the reward models, newest first, with the places in the queue of those that wait."""
+def _object(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--training-config is no JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise typer.BadParameter('--training-config is no JSON object, such as {"epochs": 2}.')
+    return value
+
+
+def models(context: typer.Context, backend: Where = None, as_json: Json = False) -> None:
+    """List the reward models, newest first, with the places in the queue of those that wait.
+
+    Without --backend those of both, where there is a key for Stash.
+    """
     session = session_of(context)
-    listed = session.backend.list_reward_models()
+    listed = session.backend.at(backend).list_reward_models()
     queue = places(session.backend)
+    if backend is None:
+        say_unreached(session)
     if as_json:
         print_json(session.out, [in_queue(model, queue) for model in listed])
         return

@@ -12,15 +12,16 @@ from stash_mcp.cli.jobs import (
     finish,
     in_queue,
     places,
+    say_unreached,
     show,
     status_word,
 )
 from stash_mcp.cli.printing import print_json, print_table, print_text, score
 from stash_mcp.cli.session import Json, Session, session_of
 from stash_mcp.errors import NotFoundError, NotReadyError
-from stash_mcp.models import BUILTIN_REFLECTION, JobStatus, RewardModel
+from stash_mcp.models import JobStatus, RewardModel
 from stash_mcp.server.jobs import Job, find_job
-from stash_mcp.server.wording import EQUAL_RUN, at_the_end, plan_in_words
+from stash_mcp.server.wording import EQUAL_RUN, at_the_end, start_in_words
 from stash_mcp.settings import InstallMode
 
 
@@ -46,8 +47,12 @@ def run(
         str | None, typer.Option(metavar="ID", help="Default: the newest one that is trained.")
     ] = None,
     reflection_model: Annotated[
-        str, typer.Option(help="The model that writes the skill; the default needs none.")
-    ] = BUILTIN_REFLECTION,
+        str,
+        typer.Option(
+            help="The model that writes the skill. agent: you. Default: builtin/comments, which "
+            "needs none; at Stash one of its choice."
+        ),
+    ] = "",
     task_api_base: Annotated[
         str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the task model.")
     ] = None,
@@ -63,7 +68,16 @@ def run(
         str | None, typer.Option(help="When an agent loads the skill. Default: made up.")
     ] = None,
     trace: TracePatterns = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
+    seed: Annotated[
+        str,
+        typer.Option(
+            help="The first body. default: the description. installed: the installed skill "
+            "(--skill-name, or the only one), with your edits; or its name or path."
+        ),
+    ] = "default",
+    random_seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Of everything that is drawn.")
+    ] = 0,
     no_heldout: Annotated[
         bool, typer.Option("--no-heldout", help="Optimise on all; the scores then flatter.")
     ] = False,
@@ -125,6 +139,7 @@ def run(
         skill_description=skill_description,
         trace_ids=tuple(trace) if trace else None,
         seed=seed,
+        random_seed=random_seed,
         minibatch_size=minibatch_size,
         proposals_at_once=proposals_at_once,
         max_concurrency=max_concurrency,
@@ -146,8 +161,12 @@ def run(
 
 
 def _newest_trained(session: Session) -> RewardModel:
-    """The newest reward model; not an older one while the newest is still in training."""
-    for model in session.backend.list_reward_models():
+    """The newest reward model; not an older one while the newest is still in training.
+
+    Of the side that the setting names: nothing is done at Stash that was not asked for.
+    """
+    side = session.backend.at(session.settings.backend)
+    for model in side.list_reward_models():
         if not model.status.is_final:
             raise NotReadyError(
                 f"The newest reward model, {model.id} ({model.name}), is still in training.",
@@ -165,7 +184,7 @@ def _print_plan(session: Session, started: StartedRun) -> None:
     if started.existing:
         print_text(session.err, f"{EQUAL_RUN} --new starts another.")
     print_text(session.err, f"Run {run.id}:", style="bold")
-    for sentence in plan_in_words(run.plan, run.request.reflection_model):
+    for sentence in start_in_words(run):
         print_text(session.err, f"- {sentence}")
     print_text(session.err, f"- {at_the_end(run.install)}")
 
@@ -210,6 +229,7 @@ def runs(context: typer.Context, as_json: Json = False) -> None:
     session = session_of(context)
     listed = session.backend.list_runs()
     queue = places(session.backend)
+    say_unreached(session)
     if as_json:
         print_json(session.out, [in_queue(row, queue) for row in listed])
         return
@@ -224,7 +244,7 @@ def runs(context: typer.Context, as_json: Json = False) -> None:
                 row.request.task_model,
                 score(row.seed_score),
                 score(row.best_score),
-                row.progress.candidates,
+                None if row.progress is None else row.progress.candidates,
                 f"{row.created_at:%Y-%m-%d %H:%M}",
             )
             for row in listed

@@ -1,5 +1,6 @@
 """What a command works with: the backend, the two consoles, the clock."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -12,8 +13,10 @@ import typer
 from rich.console import Console
 
 from stash_mcp.backends.base import Backend
-from stash_mcp.backends.local import open_local_backend
-from stash_mcp.settings import Settings, load_settings
+from stash_mcp.backends.both import open_backends
+from stash_mcp.cli.printing import print_text
+from stash_mcp.errors import StashSkillsError
+from stash_mcp.settings import BackendName, Settings, load_settings
 
 # Where no terminal says how wide it is, nothing is cut or wrapped.
 _UNLIMITED_WIDTH = 100_000
@@ -30,7 +33,7 @@ class Session:
     """`open_backend` is called when a command first needs the backend."""
 
     settings: Settings = field(default_factory=load_settings)
-    open_backend: Callable[[Settings], Backend] = open_local_backend
+    open_backend: Callable[[Settings], Backend] = open_backends
     out: Console = field(default_factory=lambda: _console(stderr=False))
     err: Console = field(default_factory=lambda: _console(stderr=True))
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -41,8 +44,30 @@ class Session:
         return self.open_backend(self.settings)
 
 
+    def close(self) -> None:
+        """End what the backend holds open, if a command has opened it."""
+        if "backend" in vars(self):
+            self.backend.close()
+
+
+def tell_news(session: Session) -> None:
+    """Say on standard error what was installed or staged by itself, once; only where the command
+    has opened the library anyway.
+    """
+    if "backend" not in vars(session):
+        return
+    # What the command was asked for is done; news that cannot be had do not change that.
+    with contextlib.suppress(StashSkillsError):
+        for notice in session.backend.take_notices("command"):
+            print_text(session.err, notice.note)
+
+
 def session_of(context: typer.Context) -> Session:
     return cast(Session, context.obj)
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value, for programs.")]
+Where = Annotated[
+    BackendName | None,
+    typer.Option("--backend", help="This machine, or the hosted Stash. Default: a setting."),
+]

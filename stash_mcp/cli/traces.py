@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from stash_mcp.backends.base import AnnotationDraft, Backend, ImportReport, TraceDetail
+from stash_mcp.backends.base import AnnotationDraft, ImportReport, Side, TraceDetail
 from stash_mcp.cli.printing import print_json, print_raw, print_table, print_text
-from stash_mcp.cli.session import Json, Session, session_of
+from stash_mcp.cli.session import Json, Session, Where, session_of
 from stash_mcp.models import Annotation, Quote, Step
 from stash_mcp.server.counting import count
 from stash_mcp.server.inputs import import_any, read_input
@@ -41,6 +41,7 @@ def import_(
     format: Annotated[
         str, typer.Option(help="auto, stash, openai_chat or anthropic_messages.")
     ] = "auto",
+    backend: Where = None,
     as_json: Json = False,
 ) -> None:
     """Bring conversations, and what reviewers said of them, into the library.
@@ -51,7 +52,7 @@ def import_(
     session = session_of(context)
     here = Path.cwd()
     report = import_any(
-        session.backend,
+        session.backend.at(backend),
         None if file is None else read_input(file, here),
         None if annotations is None else read_input(annotations, here),
         format,
@@ -63,9 +64,15 @@ def import_(
 
 
 def _print_report(session: Session, report: ImportReport) -> None:
+    imported = f"{count(report.imported, 'conversation')} ({report.format})"
+    if report.backend == "stash":
+        print_text(session.out, f"Imported {imported} into Stash, whose ids are:")
+        for trace_id in report.trace_ids:
+            print_text(session.out, trace_id)
+        return
     print_text(
         session.out,
-        f"Imported {count(report.imported, 'conversation')} ({report.format}): "
+        f"Imported {imported}: "
         f"{report.added} new, {report.replaced} replaced, {report.unchanged} unchanged.",
     )
     print_text(session.out, f"Added {count(report.annotations_added, 'annotation')}.")
@@ -137,11 +144,13 @@ def traces(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10**9, help="How many rows.")] = 50,
     offset: Annotated[int, typer.Option(min=0, max=10**9, help="How many rows to skip.")] = 0,
+    backend: Where = None,
     as_json: Json = False,
 ) -> None:
-    """List the conversations of the library."""
+    """List the conversations of the library, or of Stash."""
     session = session_of(context)
-    page = session.backend.list_traces(limit=limit, offset=offset, text=text, commented=commented)
+    side = session.backend.at(backend)
+    page = side.list_traces(limit=limit, offset=offset, text=text, commented=commented)
     if as_json:
         print_json(session.out, page)
         return
@@ -209,6 +218,7 @@ def export(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="Where to; else standard output.")
     ] = None,
+    backend: Where = None,
     as_json: Json = False,
 ) -> None:
     """Write all conversations or all annotations as JSONL, as `import` reads them.
@@ -219,10 +229,10 @@ def export(
     if file is None:
         if as_json:
             raise typer.BadParameter("--json needs a FILE; without one the export itself is JSON.")
-        for line in _lines(session.backend, what):
+        for line in _lines(session.backend.at(backend), what):
             session.out.file.write(f"{line}\n")
         return
-    lines = list(_lines(session.backend, what))
+    lines = list(_lines(session.backend.at(backend), what))
     _write(file.absolute(), "".join(f"{line}\n" for line in lines))
     if as_json:
         print_json(session.out, {"path": str(file.absolute()), "lines": len(lines)})
@@ -239,5 +249,5 @@ def _write(path: Path, text: str) -> None:
     write_atomic(path.resolve(), text)
 
 
-def _lines(backend: Backend, what: Literal["traces", "annotations"]) -> Iterator[str]:
+def _lines(backend: Side, what: Literal["traces", "annotations"]) -> Iterator[str]:
     return backend.export_traces() if what == "traces" else backend.export_annotations()

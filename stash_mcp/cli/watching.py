@@ -7,6 +7,7 @@ import typer
 
 from stash_mcp.cli.printing import print_json, print_text
 from stash_mcp.cli.session import Json, Session, session_of
+from stash_mcp.server.watching import LOOK_SECONDS
 from stash_mcp.skills.watch import hints
 
 
@@ -28,13 +29,18 @@ def watch(
     _look(session, as_json)
     if once:
         return
-    print_text(session.err, f"Watching the runs in {session.settings.home}. Ctrl-C ends it.")
-    for _ in hints(session.settings.runs_dir, threading.Event()):
+    print_text(
+        session.err,
+        f"Watching the runs in {session.settings.home}, and those of Stash that were started from "
+        "here. Ctrl-C ends it.",
+    )
+    for _ in hints(session.settings.runs_dir, threading.Event(), poll_seconds=LOOK_SECONDS):
         _look(session, as_json)
 
 
 def _look(session: Session, as_json: bool) -> None:
-    for notice in session.backend.reconcile():
+    session.backend.reconcile()
+    for notice in session.backend.take_notices("command"):
         if as_json:
             print_json(session.out, notice)
         else:

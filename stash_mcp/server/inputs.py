@@ -5,7 +5,7 @@ A file is read up to a limit, and refused in words where it cannot be read.
 
 from pathlib import Path
 
-from stash_mcp.backends.base import Backend, ImportReport
+from stash_mcp.backends.base import ImportReport, Side
 from stash_mcp.errors import InputError
 
 MAX_INPUT_BYTES = 512 * 1024 * 1024
@@ -32,7 +32,7 @@ def read_input(name: str, base: Path, *, limit: int = MAX_INPUT_BYTES) -> bytes:
 
 
 def import_any(
-    backend: Backend, conversations: bytes | None, annotations: bytes | None, format: str
+    backend: Side, conversations: bytes | None, annotations: bytes | None, format: str
 ) -> ImportReport:
     """Import conversations, with annotations or without, or annotations on known conversations."""
     if conversations is not None:

@@ -15,7 +15,7 @@ from stash_mcp.backends.installations import (
 from stash_mcp.models import Installation, Run
 from stash_mcp.server.results import Part, Result
 from stash_mcp.server.shortening import characters_within, fit, next_offset, rounded, shorten
-from stash_mcp.server.wording import PARTIAL
+from stash_mcp.server.wording import partial_in_words
 
 DIFF_BYTES = 9_000
 MAX_FINDINGS = 20
@@ -58,15 +58,15 @@ class InstallResult(Result):
     @classmethod
     def of(cls, outcomes: Sequence[InstallOutcome], run: Run | None = None) -> "InstallResult":
         done = outcomes[0].installation
-        partial = run is not None and run.partial
+        warning = None if run is None else partial_in_words(run)
         return cls(
             name=done.name,
             run_id=done.run_id,
             candidate=done.candidate,
             sha256=done.sha256,
             dry_run=outcomes[0].dry_run,
-            partial=partial,
-            warning=PARTIAL if partial else None,
+            partial=warning is not None,
+            warning=warning,
             findings=findings_in_words(outcomes[0].findings),
             written=tuple(WrittenFile.of(outcome) for outcome in outcomes),
         )

@@ -12,9 +12,7 @@ from stash_mcp.server.parameters import AtLeast0, AtLeast1, Limit, Offset, RunId
 
 InstalledName = Annotated[str, Field(min_length=1, description="Name, or path if several have it")]
 DryRun = Annotated[bool, Field(description="Show the diff and paths; write nothing")]
-Force = Annotated[
-    bool, Field(description="Replace what a person made or edited, after a backup of it")
-]
+Force = Annotated[bool, Field(description="Replace what a person made or edited; a backup stays")]
 AcceptFindings = Annotated[
     tuple[str, ...], Field(max_length=50, description="Scan rules that the person has accepted")
 ]

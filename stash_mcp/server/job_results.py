@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -27,11 +27,12 @@ from stash_mcp.server.shortening import (
     rounded,
     shorten,
 )
-from stash_mcp.server.wording import elapsed_seconds, next_step, silent_seconds
+from stash_mcp.server.wording import elapsed_seconds, next_step, silent_seconds, start_in_words
 
 EVENTS_SHOWN = 12
 EVENT_CHARACTERS = 300
 ERROR_CHARACTERS = 2000
+_COUNTED = {"metric_calls", "proposals", "refused_proposals", "candidates"}
 
 
 class EventRow(Part):
@@ -41,13 +42,13 @@ class EventRow(Part):
 
 
 class Spent(Part):
-    """Of one model. The cost is left out where the model's price is not known."""
+    """Of one model."""
 
     calls: int
     remembered: int = Field(description="Answers paid for before; not among calls")
     prompt_tokens: int
     completion_tokens: int
-    cost_usd: float | None = None
+    cost_usd: float | None = Field(None, description="Left out where the price is not known")
     in_words: str
 
     @classmethod
@@ -57,31 +58,36 @@ class Spent(Part):
 
 class RunFacts(Part):
     stop_reason: StopReason | None = Field(None, description="Why the search ended")
-    partial: bool = Field(description="Stopped early; the candidates are those until then")
+    partial: bool = Field(description="Stopped early, with the candidates until then")
     reward_model_id: str
     task_model: str
     reflection_model: str
     skill_name: str | None = None
     skill_description: str | None = None
-    metric_calls: int
+    plan_in_words: tuple[str, ...] | None = Field(None, description="While it is not over")
+    metric_calls: int | None = None
     max_metric_calls: int
-    proposals: int
-    refused_proposals: int
-    candidates: int
+    proposals: int | None = None
+    refused_proposals: int | None = None
+    candidates: int | None = None
     seed_score: float | None = None
     best_score: float | None = None
     best_candidate: int | None = None
+    installing: str | None = Field(None, description="What came of it at the end")
     heldout: Heldout | None = Field(
-        None, description="Seed and best on conversations that the optimisation never saw"
+        None,
+        description="Seed and best on conversations that the optimisation never saw; low and high "
+        "bound the gain's 95 % interval",
     )
-    task_usage: Spent
+    task_usage: Spent | None = None
+    reflections_waiting: tuple[int, ...] | None = Field(None, description="For you to answer")
     reflection_usage: Spent | None = Field(None, description="Left out for builtin/comments")
 
     @classmethod
     def of(cls, run: Run) -> "RunFacts":
-        request, progress = run.request, run.progress
-        reflects = request.reflection_model != BUILTIN_REFLECTION
+        request = run.request
         return cls(
+            **_counts(run),
             stop_reason=run.stop_reason,
             partial=run.partial,
             reward_model_id=request.reward_model_id,
@@ -89,17 +95,12 @@ class RunFacts(Part):
             reflection_model=shorten(request.reflection_model, MODEL_CHARACTERS),
             skill_name=run.skill_name,
             skill_description=run.skill_description,
-            metric_calls=progress.metric_calls,
-            max_metric_calls=run.plan.max_metric_calls,
-            proposals=progress.proposals,
-            refused_proposals=progress.refused_proposals,
-            candidates=progress.candidates,
-            seed_score=rounded(_known(run.seed_score, progress.seed_score)),
-            best_score=rounded(_known(run.best_score, progress.best_score)),
+            plan_in_words=None if run.status.is_final else tuple(start_in_words(run)),
+            max_metric_calls=request.max_metric_calls,
             best_candidate=run.best_candidate,
+            installing=brief(run.install_note, REASON_CHARACTERS),
             heldout=run.heldout,
-            task_usage=Spent.of(progress.task_usage),
-            reflection_usage=Spent.of(progress.reflection_usage) if reflects else None,
+            reflections_waiting=run.reflections_waiting or None,
         )
 
 
@@ -128,35 +129,38 @@ class JobState(Result):
     kind: Literal["run", "training"]
     status: JobStatus
     reason: str | None = Field(None, description="Why it failed")
+    stalled: str | None = Field(None, description="Why no worker comes to it")
     verdict: str | None = Field(None, description="Whether the skill helped")
     next: str
-    phase: str
-    done: int = Field(description="Of total, in this phase")
-    total: int
+    phase: str | None = None
+    done: int | None = Field(None, description="Of total, in this phase")
+    total: int | None = None
     elapsed_seconds: int | None = None
     estimate_seconds: int | None = Field(None, description="Rough time left")
     last_sign_of_life_seconds: int | None = Field(None, description="Ago, while it runs")
     run: RunFacts | None = None
     training: TrainingFacts | None = None
     events: tuple[EventRow, ...] = Field(description="Oldest first")
-    last_event: int = Field(description="Pass as after_event to be told only of newer ones")
+    last_event: int = Field(description="after_event of the next call")
     error: str | None = Field(None, description="The end of a failed job's log")
 
     @classmethod
     def of(cls, job: Job, events: Sequence[Event], last_event: int, now: datetime) -> "JobState":
         run = job if isinstance(job, Run) else None
         training = None if isinstance(job, Run) else job
-        estimate = None if job.status.is_final else job.progress.estimate_seconds
+        now_at = job.progress
+        estimate = None if job.status.is_final or not now_at else now_at.estimate_seconds
         return cls(
             id=job.id,
             kind="training" if run is None else "run",
             status=job.status,
             reason=brief(job.reason, REASON_CHARACTERS),
+            stalled=brief(job.stalled, REASON_CHARACTERS),
             verdict=None if run is None else run.verdict,
             next=next_step(job),
-            phase=job.progress.phase,
-            done=job.progress.done,
-            total=job.progress.total,
+            phase=None if now_at is None else now_at.phase,
+            done=None if now_at is None else now_at.done,
+            total=None if now_at is None else now_at.total,
             elapsed_seconds=elapsed_seconds(job, now),
             estimate_seconds=None if estimate is None else round(estimate),
             last_sign_of_life_seconds=silent_seconds(job, now),
@@ -166,6 +170,21 @@ class JobState(Result):
             last_event=last_event,
             error=brief(job.error, ERROR_CHARACTERS),
         )
+
+
+def _counts(run: Run) -> dict[str, Any]:
+    """What is known of the way so far: at Stash the scores at its end."""
+    progress = run.progress
+    if progress is None:
+        return {"seed_score": rounded(run.seed_score), "best_score": rounded(run.best_score)}
+    reflects = run.request.reflection_model != BUILTIN_REFLECTION
+    return {
+        **progress.model_dump(include=_COUNTED),
+        "seed_score": rounded(_known(run.seed_score, progress.seed_score)),
+        "best_score": rounded(_known(run.best_score, progress.best_score)),
+        "task_usage": Spent.of(progress.task_usage),
+        "reflection_usage": Spent.of(progress.reflection_usage) if reflects else None,
+    }
 
 
 def _event(event: Event) -> EventRow:

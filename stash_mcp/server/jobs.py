@@ -1,5 +1,6 @@
 """Runs and trainings, which share ids and a queue: found, placed and stopped in the same way."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,10 +19,8 @@ _ENDINGS = {
 
 def find_job(backend: Backend, job_id: str) -> Job:
     """The run, or else the reward model, with this id."""
-    try:
+    with contextlib.suppress(NotFoundError):
         return backend.get_run(job_id)
-    except NotFoundError:
-        pass
     try:
         return backend.get_reward_model(job_id)
     except NotFoundError as error:
@@ -32,12 +31,23 @@ def find_job(backend: Backend, job_id: str) -> Job:
         ) from error
 
 
+def seconds_to_next_look(job: Job, looks: int, local_seconds: float) -> float:
+    """After so many looks in a row. Stash is asked more seldom than this machine, and ever more so:
+    at a quarter of a second here, after 2 seconds and up to 15 there.
+    """
+    if job.backend == "local":
+        return local_seconds
+    return local_seconds * float(min(8 * 1.5 ** min(looks - 1, 10), 60))
+
+
 def queue_places(models: Sequence[RewardModel], runs: Sequence[Run]) -> dict[str, int]:
-    """The place from 1 of each job that waits, by its id. Both lists are newest first; the worker
-    takes the oldest of both kinds.
+    """The place from 1 of each job of this machine that waits, by its id. Both lists are newest
+    first; the worker takes the oldest of both kinds.
     """
     oldest_first: list[Job] = [*reversed(models), *reversed(runs)]
-    waiting = [job for job in oldest_first if job.status is JobStatus.QUEUED]
+    waiting = [
+        job for job in oldest_first if job.status is JobStatus.QUEUED and job.backend == "local"
+    ]
     waiting.sort(key=lambda job: job.created_at)
     return {job.id: place for place, job in enumerate(waiting, start=1)}
 

@@ -21,7 +21,11 @@ def expected_cost(plan: Plan) -> str:
 def spent(usage: Usage) -> str:
     """`40 calls, 9,000 tokens in, 800 out, $0.0123; 12 answers remembered`."""
     parts = []
-    if usage.calls:
+    tokens_counted = usage.prompt_tokens or usage.completion_tokens
+    if usage.calls and usage.cost_usd == 0 and not tokens_counted:
+        # A connected agent's answers.
+        parts.append(count(usage.calls, "call"))
+    elif usage.calls:
         cost = UNKNOWN if usage.cost_usd is None else dollars(usage.cost_usd)
         tokens = f"{usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out"
         parts.append(f"{count(usage.calls, 'call')}, {tokens}, {cost}")

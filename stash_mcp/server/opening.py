@@ -1,23 +1,36 @@
-"""The backend, opened when a tool first needs it: the server answers the client before that."""
+"""What the server needs only after it has answered the client: made when it is first asked for."""
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from stash_mcp.backends.base import Backend
+if TYPE_CHECKING:
+    from stash_mcp.backends.base import Backend  # noqa: F401 - in the string below
+
+T = TypeVar("T")
 
 
-class LazyBackend:
-    """Calling it gives the backend. Opened once, by whichever thread comes first; an opening that
-    failed is tried again by the next call.
+class Once(Generic[T]):
+    """Calling it gives what `make` returns. Made once, by whichever thread comes first, while the
+    others wait; a making that failed is tried again by the next call.
     """
 
-    def __init__(self, open_backend: Callable[[], Backend]) -> None:
-        self._open = open_backend
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
         self._lock = threading.Lock()
-        self._backend: Backend | None = None
+        self._made: T | None = None
 
-    def __call__(self) -> Backend:
+    @property
+    def made(self) -> T | None:
+        """What was made, or None; does not block."""
+        return self._made
+
+    def __call__(self) -> T:
         with self._lock:
-            if self._backend is None:
-                self._backend = self._open()
-            return self._backend
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+
+class LazyBackend(Once["Backend"]):
+    """The backend, opened when a tool first needs it."""

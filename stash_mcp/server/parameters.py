@@ -6,26 +6,27 @@ given for any other type as JSON, which would turn a message such as `[1]` into 
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from stash_mcp.server.schemas import slim
+from stash_mcp.server.schemas import slim, slim_result
+from stash_mcp.settings import BackendName
 
-Limit = Annotated[int, Field(ge=1, le=100, description="How many rows at most")]
-Offset = Annotated[
-    int, Field(ge=0, le=10**9, description="How many rows to skip: next_offset of a page")
-]
+Limit = Annotated[int, Field(ge=1, le=100, description="Rows at most")]
+Offset = Annotated[int, Field(ge=0, le=10**9, description="next_offset of the page before")]
 TraceId = Annotated[str, Field(min_length=1, description="As in list_traces")]
 RunId = Annotated[str, Field(min_length=1, description="As in list_runs")]
-JobId = Annotated[
-    str, Field(min_length=1, description="Id of a run, or of a reward model in training")
-]
+JobId = Annotated[str, Field(min_length=1, description="Of a run, or of a model in training")]
 TraceIds = Annotated[
     tuple[str, ...],
-    Field(max_length=1000, description='Ids, or patterns such as "support-*"; default: all of'),
+    Field(max_length=1000, description='Ids, or patterns such as "support-*"'),
+]
+Where = Annotated[
+    Literal["default", "local", "stash"],
+    Field(description="This machine, or the hosted Stash; a setting has the default"),
 ]
 AtLeast0 = Annotated[int, Field(ge=0)]
 AtLeast1 = Annotated[int, Field(ge=1)]
@@ -50,18 +51,24 @@ def make_tool(
         function,
         title=title,
         description=inspect.getdoc(function),
+        # What is left out says the protocol's default, or nothing of a reader.
         annotations=ToolAnnotations(
-            read_only_hint=reads_only,
-            destructive_hint=replaces,
-            idempotent_hint=reads_only or idempotent,
+            read_only_hint=reads_only or None,
+            destructive_hint=None if reads_only else replaces,
+            idempotent_hint=idempotent or None,
             open_world_hint=calls_models,
         ),
         structured_output=True,
     )
     tool.parameters = slim(tool.parameters)
     if tool.fn_metadata.output_schema is not None:
-        tool.fn_metadata.output_schema = slim(tool.fn_metadata.output_schema)
+        tool.fn_metadata.output_schema = slim_result(tool.fn_metadata.output_schema)
     return tool
+
+
+def side(where: Literal["default", "local", "stash"]) -> BackendName | None:
+    """For `Backend.at`."""
+    return None if where == "default" else where
 
 
 def given(text: str) -> str | None:

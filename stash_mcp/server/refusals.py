@@ -4,9 +4,10 @@ Clients show a model the text of an error and nothing else of it, so everything 
 """
 
 import logging
+from collections.abc import Mapping
 
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult, Prompt, TextContent
 from pydantic import ValidationError
 
 from stash_mcp.errors import InputError, InstallConflictError, StashSkillsError
@@ -52,6 +53,25 @@ def unknown_arguments(tool: str, given: set[str], known: list[str]) -> InputErro
     return InputError(
         f"{tool} has no argument {', '.join(unknown)}.",
         f"Its arguments are: {', '.join(known) or 'none'}.",
+    )
+
+
+def unknown_address(uri: str, templates: list[str]) -> str:
+    """Of a resource whose address fits none of the templates."""
+    return f"There is no resource {uri}. Resources have addresses like {', '.join(templates)}."
+
+
+def unknown_prompt(known: Mapping[str, Prompt], name: str, given: set[str]) -> str | None:
+    """Why a prompt cannot be had by this name, or with these arguments; None where it can."""
+    if name not in known:
+        return f"There is no prompt '{name}'. There are: {', '.join(known)}."
+    arguments = [argument.name for argument in known[name].arguments or ()]
+    unknown = sorted(given - set(arguments))
+    if not unknown:
+        return None
+    return (
+        f"The prompt {name} has no argument {', '.join(unknown)}. Its arguments are: "
+        f"{', '.join(arguments) or 'none'}."
     )
 
 

@@ -33,9 +33,7 @@ class Part(BaseModel):
 
 
 class Result(Part):
-    """A whole answer."""
-
-    notices: tuple[str, ...] | None = Field(None, description="News for the person")
+    """A whole answer. Where there are news for the person, the server adds them as `notices`."""
 
 
 def _present(value: object) -> object:
@@ -47,13 +45,16 @@ def _present(value: object) -> object:
 
 
 class ImportResult(Result):
+    backend: str
     format: str
     imported: int
-    added: int
-    replaced: int
-    unchanged: int
+    added: int | None = None
+    replaced: int | None = None
+    unchanged: int | None = None
     annotations_added: int
-    annotations_removed: int = Field(description="On steps that the import replaced")
+    annotations_removed: int | None = Field(
+        None, description="On steps that the import replaced; Stash tells none of these counts"
+    )
     trace_ids: tuple[str, ...]
     trace_ids_left_out: int
     next: str
@@ -118,6 +119,7 @@ class AnnotateResult(Result):
 
 class TraceRow(Part):
     trace_id: str
+    external_id: str | None = Field(None, description="At Stash: the id it was imported with")
     title: str | None = None
     steps: int
     positive: int = Field(description="Ratings up")
@@ -137,7 +139,7 @@ class TraceRow(Part):
 class TraceList(Result):
     traces: tuple[TraceRow, ...]
     total: int
-    next_offset: int | None = Field(None, description="offset of the next page, if there is one")
+    next_offset: int | None = None
 
     @classmethod
     def of(cls, page: TracePage, offset: int) -> "TraceList":
@@ -180,7 +182,7 @@ class TraceView(Result):
     metadata: str | None = Field(None, description="JSON")
     total_steps: int
     steps: tuple[StepView, ...]
-    next_step: int | None = Field(None, description="from_step of the next page, if there is one")
+    next_step: int | None = Field(None, description="from_step of the next page")
     annotations: tuple[AnnotationRow, ...] = Field(description="On the whole conversation")
     annotations_left_out: int | None = None
 

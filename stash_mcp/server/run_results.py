@@ -21,9 +21,10 @@ from stash_mcp.server.shortening import (
 from stash_mcp.server.wording import (
     EQUAL_RUN,
     at_the_end,
+    ending_of_run,
     next_for_run,
     next_step,
-    plan_in_words,
+    start_in_words,
     where_it_stands,
 )
 
@@ -31,10 +32,11 @@ from stash_mcp.server.wording import (
 class StartResult(Result):
     run_id: str
     status: JobStatus
-    existing: bool = Field(description="An equal run was there already; nothing was started")
+    existing: bool | None = Field(None, description="An equal run was there; nothing was started")
     plan_in_words: tuple[str, ...]
-    plan: Plan
+    plan: Plan | None = Field(None, description="Left out at Stash")
     at_the_end: str = Field(description="What happens to the skill then; tell the person")
+    outcome: str | None = Field(None, description="How it ended, where the answer waited for that")
     next: str
 
     @classmethod
@@ -45,10 +47,23 @@ class StartResult(Result):
             run_id=run.id,
             status=run.status,
             existing=started.existing,
-            plan_in_words=tuple(plan_in_words(run.plan, run.request.reflection_model)),
+            plan_in_words=tuple(start_in_words(run)),
             plan=run.plan,
             at_the_end=at_the_end(run.install),
             next=note + next_for_run(run),
+        )
+
+    @classmethod
+    def ended(cls, run: Run) -> "StartResult":
+        """The same answer once the run has succeeded."""
+        return cls(
+            run_id=run.id,
+            status=run.status,
+            plan_in_words=tuple(start_in_words(run)),
+            plan=run.plan,
+            at_the_end=at_the_end(run.install),
+            outcome=ending_of_run(run),
+            next=next_for_run(run),
         )
 
 
@@ -92,7 +107,7 @@ class RunRow(Part):
     reflection_model: str
     seed_score: float | None = None
     best_score: float | None = None
-    candidates: int
+    candidates: int | None = None
     progress: str | None = None
     reason: str | None = Field(None, description="Why it failed")
     created_at: datetime
@@ -108,7 +123,7 @@ class RunRow(Part):
             reflection_model=shorten(run.request.reflection_model, MODEL_CHARACTERS),
             seed_score=rounded(run.seed_score),
             best_score=rounded(run.best_score),
-            candidates=run.progress.candidates,
+            candidates=None if run.progress is None else run.progress.candidates,
             progress=where_it_stands(run, places),
             reason=brief(run.reason, REASON_CHARACTERS),
             created_at=run.created_at,
@@ -118,12 +133,18 @@ class RunRow(Part):
 class RunList(Result):
     runs: tuple[RunRow, ...]
     total: int
-    next_offset: int | None = Field(None, description="offset of the next page, if there is one")
+    next_offset: int | None = None
+    missing: str | None = Field(None, description="Why Stash's are missing")
 
     @classmethod
     def of(
-        cls, runs: Sequence[Run], places: Mapping[str, int], limit: int, offset: int
+        cls,
+        runs: Sequence[Run],
+        places: Mapping[str, int],
+        limit: int,
+        offset: int,
+        missing: str | None,
     ) -> "RunList":
         rows = fit(RunRow.of(run, places) for run in runs[offset : offset + limit])
         following = next_offset(offset, len(rows), len(runs))
-        return cls(runs=rows, total=len(runs), next_offset=following)
+        return cls(runs=rows, total=len(runs), next_offset=following, missing=missing)

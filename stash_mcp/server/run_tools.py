@@ -9,7 +9,6 @@ from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
 from stash_mcp.backends.base import RunOrder, Scope
-from stash_mcp.models import BUILTIN_REFLECTION
 from stash_mcp.server.job_results import JobState
 from stash_mcp.server.jobs import queue_places, stop
 from stash_mcp.server.opening import LazyBackend
@@ -62,11 +61,11 @@ class RunTools:
         reflection_model: Annotated[
             str,
             Field(
-                min_length=1,
-                description="The model that writes the skill. builtin/comments composes it from "
-                "the comments without a model; a strong model writes better ones",
+                description="The model that writes the skill. builtin/comments (default) composes "
+                "it from the comments without a model; agent: you write it, when get_run asks you "
+                "to; a strong model writes better ones. At Stash a model of its choice",
             ),
-        ] = BUILTIN_REFLECTION,
+        ] = "",
         task_api_base: Annotated[
             str, Field(description="URL of an OpenAI-compatible server for task_model")
         ] = "",
@@ -87,7 +86,15 @@ class RunTools:
             str, Field(max_length=1024, description="When an agent loads it; default: made up")
         ] = "",
         trace_ids: TraceIds = (),
-        seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0,
+        seed: Annotated[
+            str,
+            Field(
+                min_length=1,
+                description="The first body. default: the description. installed: the installed "
+                "skill (skill_name, or the only one), with the person's edits; or its name or path",
+            ),
+        ] = "default",
+        random_seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0,
         minibatch_size: Annotated[int, Field(ge=1, le=100)] = 3,
         proposals_at_once: Annotated[
             int, Field(ge=1, le=16, description="More than 1: in parallel, so faster")
@@ -123,17 +130,18 @@ class RunTools:
         """Use this when a reward model has succeeded, to evolve a skill with GEPA from the
         reviewers' comments.
 
-        Returns the run's id and its plan (conversations, proposals, calls) within a second; the
-        run goes on in a process of its own. Show the plan to the person: it is what the run will
-        spend. Then wait with get_run. An equal run that is queued, running or has succeeded is
-        returned instead (existing: true); answers that an earlier run paid for cost nothing.
-        Keys of the models come from the environment of this server. By default the run replays
-        the reward model's own conversations.
+        Returns the run's id and its plan (conversations, proposals, calls) within a second; the run
+        goes on in a process of its own. Show the plan to the person: it is what the run will spend.
+        Then wait with get_run. Where your client says that it started a task instead, that task's
+        id is the run's: get_run has the plan, and the result comes by itself. An equal run that is
+        queued, running or has succeeded is returned instead (existing: true); answers that an
+        earlier run paid for cost nothing. Keys of the models come from the environment of this
+        server. By default the run replays the reward model's own conversations.
         """
         order = RunOrder(
             reward_model_id=reward_model_id,
             task_model=task_model,
-            reflection_model=reflection_model,
+            reflection_model=reflection_model.strip(),
             task_api_base=given(task_api_base),
             reflection_api_base=given(reflection_api_base),
             max_metric_calls=max_metric_calls,
@@ -141,6 +149,7 @@ class RunTools:
             skill_description=given(skill_description),
             trace_ids=trace_ids or None,
             seed=seed,
+            random_seed=random_seed,
             minibatch_size=minibatch_size,
             proposals_at_once=proposals_at_once,
             max_concurrency=max_concurrency,
@@ -162,14 +171,14 @@ class RunTools:
         run_id: JobId,
         context: Context[Any, Any],
         wait_seconds: Annotated[
-            int, Field(ge=0, le=MAX_WAIT_SECONDS, description="How long to wait for news at most")
+            int, Field(ge=0, le=MAX_WAIT_SECONDS, description="To wait for news at most")
         ] = 0,
         until: Annotated[
             Until, Field(description="What ends the wait: any news, or only the job's end")
         ] = "news",
         after_event: Annotated[
             int,
-            Field(ge=0, description="last_event of an earlier answer: newer ones are news"),
+            Field(ge=0, description="last_event of the last answer: newer ones are news"),
         ] = 0,
     ) -> JobState:
         """Use this to see where a run or a training stands, or to wait for it: progress, scores,
@@ -210,4 +219,5 @@ class RunTools:
         """Use this to find a run by what it made, its scores and its state; newest first."""
         backend = self._backend()
         runs = backend.list_runs()
-        return RunList.of(runs, queue_places(backend.list_reward_models(), runs), limit, offset)
+        places = queue_places(backend.at("local").list_reward_models(), runs)
+        return RunList.of(runs, places, limit, offset, backend.unreached())

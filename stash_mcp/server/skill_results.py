@@ -18,7 +18,7 @@ LINE_CHARACTERS = 160
 
 class CandidateRow(Part):
     candidate: int = Field(description="0 is the seed")
-    score: float = Field(description="Mean over the conversations, 0 to 1")
+    score: float = Field(description="Mean, 0 to 1")
     gain: float = Field(description="Over the seed")
     parents: tuple[int, ...]
     first_line: str
@@ -30,7 +30,7 @@ class CandidateRow(Part):
             score=round(candidate.score, 4),
             gain=round(candidate.score - seed.score, 4),
             parents=candidate.parents,
-            first_line=one_line(_body(candidate.skill), LINE_CHARACTERS),
+            first_line=one_line(body_of(candidate.skill), LINE_CHARACTERS),
         )
 
 
@@ -49,10 +49,10 @@ class CandidateText(Part):
 
 class CandidateList(Result):
     run_id: str
-    partial: bool = Field(description="The run was stopped early; these are those until then")
+    partial: bool = Field(description="The run was stopped early")
     candidates: tuple[CandidateRow, ...] = Field(description="Best score first")
     total: int
-    next_offset: int | None = Field(None, description="offset of the next page, if there is one")
+    next_offset: int | None = None
     text: CandidateText | None = Field(None, description="Of the one that was asked for")
     next: str
 
@@ -122,7 +122,7 @@ def diff_to_seed(candidate: Candidate, seed: Candidate) -> str:
     return "\n".join(lines)
 
 
-def _body(skill: str) -> str:
+def body_of(skill: str) -> str:
     """What follows the frontmatter, in the one form that a run's skills have. Reading it as YAML
     would load a parser at the server's start for the sake of one line.
     """

@@ -1,56 +1,86 @@
 """Serving over standard input and output, and leaving at once."""
 
-import contextlib
-import os
-import signal
-import sys
-from types import FrameType
-from typing import Any, NoReturn
+import threading
+from collections.abc import AsyncIterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import anyio
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server import MCPServer
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
-from stash_mcp.backends.base import Backend
 from stash_mcp.server.app import build_server
-from stash_mcp.server.opening import LazyBackend
+from stash_mcp.server.leaving import leave, leave_on_signals
+from stash_mcp.server.logs import log_plainly
+from stash_mcp.server.opening import LazyBackend, Once
 from stash_mcp.server.watching import watch_in_background
 from stash_mcp.settings import load_settings
 
-# Those that exist on this platform.
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stash_mcp.backends.base import Backend
+    from stash_mcp.settings import Settings
+
+GRACE_SECONDS = 0.1
+"""After the end of the input, for the last answers to be written."""
 
 
 def serve() -> NoReturn:
     """Serve the library of this user until the client closes standard input, or a signal."""
+    log_plainly()
     settings = load_settings()
-
-    def open_backend() -> Backend:
-        # Imported at the first tool call: it would lengthen what a client waits for at the start.
-        from stash_mcp.backends.local import open_local_backend
-
-        return open_local_backend(settings)
-
-    backend = LazyBackend(open_backend)
+    began_at = datetime.now(UTC)
+    opener = Once(lambda: _import_opener(settings, began_at))
+    backend = LazyBackend(lambda: opener()())
     watch_in_background(backend, settings.home)
-    serve_stdio(build_server(backend, settings.project_dir))
+    serve_stdio(
+        build_server(
+            backend,
+            settings.project_dir,
+            prepare=opener,
+            has_library=settings.library_path.exists,
+        )
+    )
+
+
+def _import_opener(settings: "Settings", began_at: datetime) -> "Callable[[], Backend]":
+    # Not at the start: it would lengthen what a client waits for.
+    from stash_mcp.backends.both import open_backends
+    from stash_mcp.skills.sight import session_from_now
+
+    session = session_from_now(settings, began_at)
+    return lambda: open_backends(settings, session)
 
 
 def serve_stdio(server: MCPServer[Any]) -> NoReturn:
     """Leaves at once when the client closes standard input or sends a signal: the SDK would wait
-    for tool calls in progress, and clients kill what is still there after half a second. Nothing
-    is lost: what is stored is stored whole, and jobs run in a process of their own.
+    for tool calls in progress, and clients kill what is still there after half a second.
     """
-    for name in _SIGNALS:
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _leave_on_signal)
-    server.run("stdio")
-    _leave()
+    leave_on_signals()
+    anyio.run(_serve, server)
+    leave()
 
 
-def _leave_on_signal(_number: int, _frame: FrameType | None) -> NoReturn:
-    _leave()
+async def _serve(server: MCPServer[Any]) -> None:
+    inner = server._lowlevel_server
+    onward, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    async with stdio_server() as (from_client, to_client), anyio.create_task_group() as tasks:
+        tasks.start_soon(_pass_on, from_client, onward)
+        await inner.run(messages, to_client, inner.create_initialization_options())
 
 
-def _leave() -> NoReturn:
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.flush()
-    os._exit(0)
+async def _pass_on(
+    from_client: AsyncIterable[SessionMessage | Exception],
+    onward: MemoryObjectSendStream[SessionMessage | Exception],
+) -> None:
+    """Hand the messages on, and see to it that their end is the end of the process."""
+    async with onward:
+        async for message in from_client:
+            await onward.send(message)
+        # The SDK cancels what waits, and then waits for the threads of the other tool calls.
+        end = threading.Timer(GRACE_SECONDS, leave)
+        end.daemon = True
+        end.start()

@@ -16,8 +16,10 @@ from stash_mcp.server.parameters import (
     Limit,
     Offset,
     TraceId,
+    Where,
     given,
     make_tool,
+    side,
 )
 from stash_mcp.server.results import (
     AnnotateResult,
@@ -59,6 +61,7 @@ class TraceTools:
         annotations_data: Annotated[
             str, Field(description="The same as text, instead of annotations_path")
         ] = "",
+        backend: Where = "default",
     ) -> ImportResult:
         """Use this first, to bring agent conversations into the library: from a JSONL file, or as
         text for a few short ones; optionally with reviewers' annotations.
@@ -72,7 +75,8 @@ class TraceTools:
         """
         conversations = self._bytes(path, data)
         annotations = self._bytes(annotations_path, annotations_data)
-        report = import_any(self._backend(), conversations, annotations, format)
+        chosen = self._backend().at(side(backend))
+        report = import_any(chosen, conversations, annotations, format)
         return ImportResult.of(report)
 
     def list_traces(
@@ -84,9 +88,10 @@ class TraceTools:
         ] = "any",
         limit: Limit = 50,
         offset: Offset = 0,
+        backend: Where = "default",
     ) -> TraceList:
         """Use this to see which conversations the library holds, and how each was reviewed."""
-        page = self._backend().list_traces(
+        page = self._backend().at(side(backend)).list_traces(
             limit=limit,
             offset=offset,
             text=given(text),

@@ -16,7 +16,7 @@ from stash_mcp.server.shortening import (
     rounded,
     shorten,
 )
-from stash_mcp.server.wording import next_for_training, where_it_stands
+from stash_mcp.server.wording import ending_of_training, next_for_training, where_it_stands
 
 
 class TrainResult(Result):
@@ -25,6 +25,7 @@ class TrainResult(Result):
     base_model: str
     traces: int
     pairs: int | None = None
+    outcome: str | None = Field(None, description="How it ended, where the answer waited for that")
     next: str
 
     @classmethod
@@ -37,6 +38,11 @@ class TrainResult(Result):
             pairs=model.num_pairs,
             next=next_for_training(model),
         )
+
+    @classmethod
+    def ended(cls, model: RewardModel) -> "TrainResult":
+        """The same answer once the training has succeeded."""
+        return cls.of(model).model_copy(update={"outcome": ending_of_training(model)})
 
 
 class ModelRow(Part):
@@ -75,12 +81,20 @@ class ModelRow(Part):
 class ModelList(Result):
     reward_models: tuple[ModelRow, ...]
     total: int
-    next_offset: int | None = Field(None, description="offset of the next page, if there is one")
+    next_offset: int | None = None
+    missing: str | None = Field(None, description="Why Stash's are missing")
 
     @classmethod
     def of(
-        cls, models: Sequence[RewardModel], places: Mapping[str, int], limit: int, offset: int
+        cls,
+        models: Sequence[RewardModel],
+        places: Mapping[str, int],
+        limit: int,
+        offset: int,
+        missing: str | None,
     ) -> "ModelList":
         rows = fit(ModelRow.of(model, places) for model in models[offset : offset + limit])
         following = next_offset(offset, len(rows), len(models))
-        return cls(reward_models=rows, total=len(models), next_offset=following)
+        return cls(
+            reward_models=rows, total=len(models), next_offset=following, missing=missing
+        )

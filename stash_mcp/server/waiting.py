@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from stash_mcp.backends.base import Backend
 from stash_mcp.models import Event, Run
-from stash_mcp.server.jobs import Job, find_job
+from stash_mcp.server.jobs import Job, find_job, seconds_to_next_look
 
 Until = Literal["news", "end"]
 ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
@@ -56,25 +56,29 @@ async def wait_for_news(
 ) -> Sight:
     """The first sight of the job with news in it, or the one after `seconds`.
 
-    News is another status, an event, and always the job's end; until `end`, only that.
+    News is another status, an event, and always the job's end or that it waits for the agent;
+    until `end`, only these two. poll_seconds: between two looks at a job of this machine.
     known_events: the events that the first look finds are news already.
     """
     first = sight = await anyio.to_thread.run_sync(watch.look)
     seen = 0 if known_events else len(first.events)
     reporter = _Reporter(report)
     deadline = anyio.current_time() + seconds
+    looks = 1
     while not _is_news(first, sight, seen, until):
         await reporter.tell(sight.job)
         left = deadline - anyio.current_time()
         if left <= 0:
             break
-        await anyio.sleep(min(poll_seconds, left))
+        await anyio.sleep(min(seconds_to_next_look(sight.job, looks, poll_seconds), left))
         sight = await anyio.to_thread.run_sync(watch.look)
+        looks += 1
     return sight
 
 
 def _is_news(first: Sight, sight: Sight, seen: int, until: Until) -> bool:
-    if sight.job.status.is_final:
+    job = sight.job
+    if job.status.is_final or (isinstance(job, Run) and job.reflections_waiting):
         return True
     if until == "end":
         return False
@@ -90,8 +94,10 @@ class _Reporter:
 
     async def tell(self, job: Job) -> None:
         progress = job.progress
+        if progress is None:
+            return
         done, total = progress.done, progress.total
-        if isinstance(job, Run):
+        if isinstance(job, Run) and job.plan is not None:
             done, total = progress.metric_calls, job.plan.max_metric_calls
         if done > self._last:
             self._last = done

@@ -4,21 +4,26 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from stash_mcp.backends.base import Backend
 from stash_mcp.errors import StashSkillsError
+
+if TYPE_CHECKING:
+    from stash_mcp.backends.base import Backend
 
 # A client waits for its first answer; the watch loads its libraries after that.
 HEAD_START_SECONDS = 3.0
+LOOK_SECONDS = 5.0
 
 logger = logging.getLogger(__name__)
 
 
 def watch_in_background(
-    backend: Callable[[], Backend], home: Path, head_start: float = HEAD_START_SECONDS
+    backend: "Callable[[], Backend]", home: Path, head_start: float = HEAD_START_SECONDS
 ) -> threading.Event:
-    """Watch the runs below `home` in a thread that ends with the process; or when the event that
-    is returned is set. Where there is no library it waits for one and makes none.
+    """Watch the runs below `home`, and those of Stash that were started from here, in a thread that
+    ends with the process; or when the event that is returned is set. Where there is no library it
+    waits for one and makes none.
     """
     stop = threading.Event()
     thread = threading.Thread(
@@ -29,15 +34,15 @@ def watch_in_background(
 
 
 def _watch(
-    backend: Callable[[], Backend], home: Path, stop: threading.Event, head_start: float
+    backend: "Callable[[], Backend]", home: Path, stop: threading.Event, head_start: float
 ) -> None:
     if stop.wait(head_start):
         return
     from stash_mcp.skills.watch import hints
 
-    runs = home / "runs"
-    for _ in hints(runs, stop):
-        if not runs.is_dir():
+    # Often, as the runs of Stash that it is time to look at are looked at then.
+    for _ in hints(home / "runs", stop, poll_seconds=LOOK_SECONDS):
+        if not (home / "library.db").exists():
             continue
         try:
             backend().reconcile()

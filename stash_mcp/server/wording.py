@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from stash_mcp.models import (
+    AGENT_REFLECTION,
     BUILTIN_REFLECTION,
     InstallWish,
     JobStatus,
     Plan,
+    Reflection,
     RewardModel,
     Run,
     StopReason,
@@ -21,7 +23,12 @@ from stash_mcp.server.jobs import Job
 from stash_mcp.server.money import expected_cost
 
 FEW_PAIRS = 20
+AT_STASH = "at Stash, which tells no progress"
 EQUAL_RUN = "An equal run is there already;"
+FAILED_PARTIAL = (
+    "The run failed before its end, so this is of what was scored until then, and nothing was "
+    "measured on held-out conversations."
+)
 PARTIAL = (
     "A partial result: the run was stopped early, so this is of what was scored until then, and "
     "nothing was measured on held-out conversations."
@@ -33,7 +40,21 @@ _STOPS: dict[StopReason, str] = {
     "no_improvement_for": "as many proposals as no_improvement_for allows brought no new best",
     "perfect": "a candidate scored as high as can be",
     "cancelled": "it was cancelled",
+    "measured": "seed and best of Stash's run were measured; nothing was searched for here",
 }
+
+
+def start_in_words(run: Run) -> list[str]:
+    """What a run will do and spend, as far as that is known."""
+    request = run.request
+    if run.plan is not None:
+        return plan_in_words(run.plan, request.reflection_model)
+    return [
+        f"Stash does it: a budget of {request.max_metric_calls} metric calls, replies by "
+        f"{request.task_model}, the skill by {request.reflection_model}.",
+        "It takes all of the reward model's conversations and holds none out, so its numbers are "
+        "in-sample; it tells neither progress nor cost, and cannot be stopped.",
+    ]
 
 
 def plan_in_words(plan: Plan, reflection_model: str) -> list[str]:
@@ -64,6 +85,9 @@ def _calls(plan: Plan, reflection_model: str) -> str:
     )
     if reflection_model == BUILTIN_REFLECTION:
         return f"{task}; the built-in reflection calls no model."
+    if reflection_model == AGENT_REFLECTION:
+        reflections = count(plan.reflection_calls_at_most, "reflection")
+        return f"{task}; at most {reflections} are asked of the agent that is connected."
     return f"{task} and {plan.reflection_calls_at_most} of the reflection model."
 
 
@@ -74,6 +98,11 @@ def next_step(job: Job) -> str:
 
 def next_for_run(run: Run) -> str:
     match run.status:
+        case JobStatus.QUEUED | JobStatus.RUNNING if run.reflections_waiting:
+            return (
+                f'It {reflections_in_words(run)}: read get_reflection(run_id="{run.id}"), write '
+                "what it asks for and hand it in with submit_reflection. The run then goes on."
+            )
         case JobStatus.QUEUED | JobStatus.RUNNING:
             return (
                 f'Wait with get_run(run_id="{run.id}", wait_seconds=50). It goes on if this '
@@ -84,18 +113,45 @@ def next_for_run(run: Run) -> str:
                 "Tell the person that there is nothing to install; more comments and ratings, or a "
                 "stronger reflection model, may help."
             )
+        case JobStatus.SUCCEEDED if run.install_state == "installed":
+            return (
+                "Its skill is installed already: tell the person where, and what it gained. "
+                "rollback_skill or uninstall_skill takes it back."
+            )
         case JobStatus.SUCCEEDED:
             return (
                 f'Read the candidates with list_candidates(run_id="{run.id}"), show the best and '
                 f'its score to the person, and if they agree install_skill(run_id="{run.id}").'
             )
+        case JobStatus.FAILED if run.backend == "stash":
+            return "Mend what the reason names, then start another with start_gepa_run."
         case JobStatus.FAILED:
             return (
                 f'Mend what the reason names, then carry on with resume_run(run_id="{run.id}"): '
-                "what was paid for is not paid again."
+                f"what was paid for is not paid again.{_of_failed(run)}"
             )
         case JobStatus.CANCELLED:
             return _after_cancelling(run)
+
+
+def reflections_in_words(run: Run) -> str:
+    """`waits for 2 reflections`."""
+    return f"waits for {count(len(run.reflections_waiting), 'reflection')}"
+
+
+def submit_with(reflection: Reflection) -> str:
+    """How an agent answers this one."""
+    answer = "name=..., description=..." if reflection.kind == "identity" else "body=..."
+    return (
+        f'Answer it with submit_reflection(run_id="{reflection.run_id}", '
+        f"number={reflection.number}, {answer})."
+    )
+
+
+def _of_failed(run: Run) -> str:
+    if run.best_candidate is None:
+        return ""
+    return " list_candidates has what it scored; install_skill takes one by its number."
 
 
 def _after_cancelling(run: Run) -> str:
@@ -120,6 +176,13 @@ def next_for_training(model: RewardModel) -> str:
             return "It was cancelled. Train again with train_reward_model."
 
 
+def partial_in_words(run: Run) -> str | None:
+    """What to know of a candidate of a run that did not come to its end; None if it did."""
+    if run.status is JobStatus.FAILED:
+        return FAILED_PARTIAL
+    return PARTIAL if run.partial else None
+
+
 def elapsed_seconds(job: Job, now: datetime) -> int | None:
     """Whole seconds since the job was begun, up to its end; None while it waits."""
     if job.started_at is None:
@@ -131,12 +194,32 @@ def silent_seconds(job: Job, now: datetime) -> int | None:
     """Whole seconds since the worker of a running job gave a sign of life."""
     if job.status is not JobStatus.RUNNING or job.heartbeat_at is None:
         return None
+    if isinstance(job, Run) and job.reflections_waiting:
+        # It may be parked, and then no worker has it.
+        return None
     return max(0, round((now - job.heartbeat_at).total_seconds()))
 
 
 def stop_in_words(reason: StopReason) -> str:
     """A sentence: why the search went no further."""
     return f"It ended because {_STOPS[reason]}."
+
+
+def ending_of_run(run: Run) -> str:
+    """How a run that has succeeded came out: its own verdict first, unchanged."""
+    sentences = [run.verdict or "It has no verdict."]
+    if run.best_candidate is not None:
+        sentences.append(f"The best candidate is number {run.best_candidate}.")
+    if run.stop_reason is not None:
+        sentences.append(stop_in_words(run.stop_reason))
+    return " ".join([*sentences, run.install_note or ""]).rstrip()
+
+
+def ending_of_training(model: RewardModel) -> str:
+    """How well a reward model whose training has succeeded ranks."""
+    if model.metrics is None:
+        return "How well it ranks replies is not known."
+    return f"The reward model: {accuracy_in_words(model.metrics)}."
 
 
 def place_in_words(place: int) -> str:
@@ -149,7 +232,11 @@ def where_it_stands(job: Job, places: Mapping[str, int]) -> str | None:
         return None
     if job.id in places:
         return place_in_words(places[job.id])
+    if isinstance(job, Run) and job.reflections_waiting:
+        return reflections_in_words(job)
     now = job.progress
+    if now is None:
+        return AT_STASH
     return f"{now.phase} {now.done}/{now.total}" if now.total else now.phase
 
 
@@ -182,11 +269,9 @@ def accuracy_in_words(metrics: TrainMetrics) -> str:
     right = round(metrics.eval_accuracy * metrics.eval_pairs)
     if metrics.eval_pairs < FEW_PAIRS:
         return f"ranks {right} of {pairs} right, too few to tell"
-    length = max(metrics.length_accuracy or 0.0, 1 - (metrics.length_accuracy or 0.0))
-    return (
-        f"ranks {metrics.eval_accuracy:.0%} of {pairs} right (chance 50 %, length alone "
-        f"{length:.0%})"
-    )
+    length = metrics.by_length
+    alone = "" if length is None else f", length alone {length:.0%}"
+    return f"ranks {metrics.eval_accuracy:.0%} of {pairs} right (chance 50 %{alone})"
 
 
 def accuracy_in_short(metrics: TrainMetrics) -> str | None:
@@ -194,5 +279,6 @@ def accuracy_in_short(metrics: TrainMetrics) -> str | None:
     if metrics.eval_accuracy is None:
         return None
     right = round(metrics.eval_accuracy * metrics.eval_pairs)
-    length = max(metrics.length_accuracy or 0.0, 1 - (metrics.length_accuracy or 0.0))
-    return f"{right} of {count(metrics.eval_pairs, 'pair')}, length alone {length:.0%}"
+    length = metrics.by_length
+    alone = "" if length is None else f", length alone {length:.0%}"
+    return f"{right} of {count(metrics.eval_pairs, 'pair')}{alone}"

@@ -16,7 +16,7 @@ from support.model_server import ModelServer, Reply, Request, free_port, model_s
 from support.staging import START, Stage, conversation, jsonl
 from support.tiny_jobs import notes, talks, tiny_base, tiny_checkpoint
 
-from stash_mcp.optimization import llm
+from stash_mcp.optimization import model, opening
 from stash_mcp.worker.drain import drain
 
 # Requests that are called off because the first one failed leave these behind, in LiteLLM.
@@ -44,8 +44,10 @@ def _swept() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    hasty = functools.partial(llm.RetryPolicy, attempts=2, base_seconds=0.01)
-    monkeypatch.setattr(llm, "RetryPolicy", hasty)
+    # What names the class in its annotations is loaded before the class is replaced.
+    assert opening.open_model
+    hasty = functools.partial(model.RetryPolicy, attempts=2, base_seconds=0.01)
+    monkeypatch.setattr(model, "RetryPolicy", hasty)
 
 
 def nonsense(request: Request) -> Reply:

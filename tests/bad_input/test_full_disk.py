@@ -142,8 +142,8 @@ FULL_DISK = [
         "a run",
         DISK_FULL,
         tool="start_gepa_run",
-        arguments={**RUN_ARGUMENTS, "seed": 1},
-        command=("run", *TASK, "--seed", "1"),
+        arguments={**RUN_ARGUMENTS, "random_seed": 1},
+        command=("run", *TASK, "--random-seed", "1"),
     ),
     Case(
         "an installation",

@@ -101,7 +101,7 @@ def test_run_passes_every_option_on(command, stage: Stage) -> None:
         *("--reflection-model", "openai/big", "--task-api-base", "http://127.0.0.1:1/v1"),
         *("--reflection-api-base", "http://127.0.0.1:2/v1", "--max-metric-calls", "200"),
         *("--skill-name", "polite-support", "--skill-description", "Use it to answer."),
-        *("--trace", "c-0*", "--trace", "c-10", "--seed", "7", "--no-heldout"),
+        *("--trace", "c-0*", "--trace", "c-10", "--random-seed", "7", "--no-heldout"),
         *("--max-concurrency", "2", "--minibatch-size", "2"),
         *(
             "--proposals-at-once",
@@ -124,7 +124,8 @@ def test_run_passes_every_option_on(command, stage: Stage) -> None:
         "max_metric_calls": 200,
         "skill_name": "polite-support",
         "skill_description": "Use it to answer.",
-        "seed": 7,
+        "random_seed": 7,
+        "adopted": None,
         "minibatch_size": 2,
         "proposals_at_once": 3,
         "max_concurrency": 2,

@@ -16,6 +16,7 @@ READING = {
     "list_runs",
     "list_candidates",
     "list_installed_skills",
+    "get_reflection",
 }
 WRITING = {
     "import_traces",
@@ -25,9 +26,11 @@ WRITING = {
     "start_gepa_run",
     "cancel_run",
     "resume_run",
+    "submit_reflection",
     "install_skill",
     "rollback_skill",
     "uninstall_skill",
+    "doctor",
 }
 
 
@@ -41,10 +44,15 @@ async def test_the_tools_are_those_of_the_loop(tools: list[Tool]) -> None:
     assert {tool.name for tool in tools} == READING | WRITING
 
 
-async def test_the_whole_list_stays_far_under_ten_thousand_tokens(server: SkillServer) -> None:
+async def test_the_whole_list_keeps_to_ten_thousand_tokens_for_twenty_tools(
+    server: SkillServer,
+) -> None:
     async with Client(server) as client:
         answer = await client.list_tools()
-    assert len(answer.model_dump_json(by_alias=True, exclude_none=True)) / 4 < 9_900
+    tokens = len(answer.model_dump_json(by_alias=True, exclude_none=True).encode()) / 4
+    assert tokens < 10_000
+    # A tool that is added brings its own share, and does not live on what others left.
+    assert tokens < 500 * len(answer.tools)
 
 
 async def test_each_tool_says_when_to_use_it_in_its_first_words(tools: list[Tool]) -> None:

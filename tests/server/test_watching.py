@@ -30,8 +30,9 @@ async def test_the_next_answer_of_any_tool_tells_what_was_installed_and_only_tha
         first = await client.call_tool("list_traces", {})
         second = await client.call_tool("list_traces", {})
     assert first.structured_content is not None
-    assert first.structured_content["notices"] == [notice.note]
-    assert [block.text for block in first.content if block.type == "text"][-1] == notice.note
+    [told] = first.structured_content["notices"]
+    assert told.startswith(f"{notice.note} A running Claude Code sees it if")
+    assert [block.text for block in first.content if block.type == "text"][-1] == told
     assert "notices" not in json.dumps(second.structured_content)
 
 
