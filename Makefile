@@ -53,7 +53,7 @@ build: $(VENV)/dev.done
 	$(BIN)/python -m build
 
 clean:
-	$(PYTHON) -c "import shutil; [shutil.rmtree(f, ignore_errors=True) for f in ('$(VENV)', '.conformance', 'build', 'dist')]"
+	$(PYTHON) -c "import shutil; [shutil.rmtree(f, ignore_errors=True) for f in ('$(VENV)', '.conformance', '.e2e', 'build', 'dist')]"
 
 $(VENV)/made.done:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or later is needed; set PYTHON=...')"

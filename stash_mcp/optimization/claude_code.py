@@ -1,8 +1,9 @@
 """The installed `claude` command as a model: `claude-code/MODEL`, one process for one request.
 
 It answers with the person's own login or key. It gets no tools, no settings, no hooks, no servers
-and no project of the person's: it starts in an empty folder. The command puts notes on the date
-and the platform beside the prompt, which cannot be turned off.
+and no project of the person's: it starts in an empty folder. The command puts a sentence of its own
+before the system prompt, and notes on the date and the platform before the prompt, which cannot be
+turned off.
 """
 
 import asyncio
