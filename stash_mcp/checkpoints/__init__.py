@@ -7,6 +7,7 @@ from stash_mcp.checkpoints.archive import TOP_FOLDER, pack, unpack
 from stash_mcp.checkpoints.contract import (
     STATS_FILE,
     RewardStats,
+    read_input_format,
     verify_checkpoint,
     write_stats,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "TOP_FOLDER",
     "RewardStats",
     "pack",
+    "read_input_format",
     "require_room",
     "staged_folder",
     "unpack",

@@ -14,6 +14,7 @@ from typing import Any
 
 from stash_mcp.checkpoints.weights import check_weights
 from stash_mcp.errors import CheckpointError
+from stash_mcp.models import InputFormat
 from stash_mcp.storage.files import os_errors, write_json
 
 CONFIG_FILE = "config.json"
@@ -21,9 +22,9 @@ WEIGHTS_FILE = "model.safetensors"
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 STATS_FILE = "reward_stats.json"
 
-SUPPORTED_INPUT_VERSION = 1
+INPUT_VERSIONS = (1, 3)
+"""Version 1 is what is trained here; 3 comes from Stash. Every other one is refused by name."""
 KNOWN_INPUT_VERSIONS = (1, 2, 3)
-"""Version 1 is our rendering; the others exist elsewhere and are refused by name."""
 
 # One of these holds the vocabulary: transformers makes an empty tokenizer where none is there,
 # and says nothing.
@@ -152,17 +153,32 @@ def _label_count(config: Mapping[str, Any]) -> object:
 
 
 def _check_tokenizer(folder: Path) -> None:
+    _refuse_code(folder / TOKENIZER_CONFIG_FILE, _read_object(folder / TOKENIZER_CONFIG_FILE))
+    read_input_format(folder)
+
+
+def read_input_format(folder: Path) -> InputFormat:
+    """How the checkpoint in `folder` reads a conversation.
+
+    CheckpointError for a version that is not known here, and for a rubric that is no list of texts.
+    """
     config = _read_object(folder / TOKENIZER_CONFIG_FILE)
-    _refuse_code(folder / TOKENIZER_CONFIG_FILE, config)
-    version = config.get("stash_input_version", SUPPORTED_INPUT_VERSION)
-    if type(version) is int and version == SUPPORTED_INPUT_VERSION:
-        return
-    known = "is known but not supported" if version in KNOWN_INPUT_VERSIONS else "is unknown"
-    raise CheckpointError(
-        f"The reward model {folder} reads its input in stash_input_version {version!r}, which "
-        f"{known} by this release; it reads version {SUPPORTED_INPUT_VERSION}.",
-        "Use a newer release, or train the reward model here.",
-    )
+    version = config.get("stash_input_version", 1)
+    if type(version) is not int or version not in INPUT_VERSIONS:
+        known = "is known but not supported" if version in KNOWN_INPUT_VERSIONS else "is unknown"
+        raise CheckpointError(
+            f"The reward model {folder} reads its input in stash_input_version {version!r}, which "
+            f"{known} by this release; it reads the versions 1 and 3.",
+            "Use a newer release, or train the reward model here.",
+        )
+    if version == 1:
+        return InputFormat()
+    rubric = config.get("stash_rubric") or []
+    if not isinstance(rubric, list) or not all(isinstance(line, str) for line in rubric):
+        raise CheckpointError(
+            f"The reward model {folder} has a stash_rubric that is no list of texts.", _RETRAIN
+        )
+    return InputFormat(version=3, rubric=tuple(rubric))
 
 
 def _refuse_code(path: Path, config: Mapping[str, Any]) -> None:

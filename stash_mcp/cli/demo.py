@@ -101,6 +101,7 @@ def _scratch(session: Session, folder: Path | None) -> Session:
         home=root / "library",
         project_dir=project,
         claude_config_dir=root / "claude",
+        backend="local",
     )
     print_text(session.out, f"Everything goes into {root}")
     return Session(settings=settings, out=session.out, err=session.err)

@@ -43,7 +43,6 @@ class Session:
     def backend(self) -> Backend:
         return self.open_backend(self.settings)
 
-
     def close(self) -> None:
         """End what the backend holds open, if a command has opened it."""
         if "backend" in vars(self):

@@ -12,12 +12,15 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+from stash_mcp.checkpoints import read_input_format
 from stash_mcp.errors import CheckpointError, StashSkillsError, TrainingError
 from stash_mcp.reward.network import RewardNetwork
 from stash_mcp.reward.quiet import silence_libraries
 
 MAX_LENGTH = 1024
 """The contract's tokens for each text; longer ones lose their start."""
+MAX_SECTIONED_LENGTH = 4096
+"""The same of input version 3, whose sections are shortened one by one."""
 
 # What a folder that is not what it seems makes transformers raise.
 _LOAD_ERRORS = (
@@ -76,9 +79,11 @@ def load_checkpoint(folder: Path, device: torch.device) -> RewardNetwork:
         raise _unusable_checkpoint(folder, f"its weights lack {missing[0]}")
     if model.config.pad_token_id is None:
         raise _unusable_checkpoint(folder, "its config.json has no pad_token_id")
-    length = min(tokenizer.model_max_length, MAX_LENGTH, _positions(model))
+    in_sections = read_input_format(folder).version == 3
+    longest = MAX_SECTIONED_LENGTH if in_sections else MAX_LENGTH
+    length = min(tokenizer.model_max_length, longest, _positions(model, longest))
     model.eval()
-    return RewardNetwork(model.to(device), tokenizer, device, length)
+    return RewardNetwork(model.to(device), tokenizer, device, length, in_sections)
 
 
 def _config(folder: Path, **changes: Any) -> Any:
@@ -140,11 +145,11 @@ def _prepare_tokenizer(name: str, tokenizer: Any) -> None:
         )
 
 
-def _positions(model: Any) -> int:
-    """How many tokens the model has positions for."""
+def _positions(model: Any, unlimited: int = MAX_LENGTH) -> int:
+    """How many tokens the model has positions for; `unlimited` where it does not say."""
     limit = getattr(model.config, "max_position_embeddings", None)
     if not isinstance(limit, int) or limit <= 0:
-        return MAX_LENGTH
+        return unlimited
     for name, module in model.named_modules():
         # RoBERTa and its kin count positions from the padding's, and lose those before it.
         padding = getattr(module, "padding_idx", None)

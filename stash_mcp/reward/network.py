@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from stash_mcp.reward.device import tokens_at_once
+from stash_mcp.reward.sections import encode_sections
 
 TokenIds = tuple[int, ...]
 
@@ -15,12 +16,15 @@ _MOST_TEXTS_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class RewardNetwork:
-    """max_length: tokens kept of each text, special ones included; the start is cut off."""
+    """max_length: tokens kept of each text, special ones included; the start is cut off, or, with
+    `in_sections`, each section keeps to its own part."""
 
     model: Any
     tokenizer: Any
     device: torch.device
     max_length: int
+    in_sections: bool = False
+    """Texts are of input version 3."""
 
     @property
     def parameters(self) -> int:
@@ -31,6 +35,8 @@ class RewardNetwork:
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return {}
+        if self.in_sections:
+            return {t: encode_sections(self.tokenizer, t, self.max_length) for t in distinct}
         encoded = self.tokenizer(distinct, truncation=True, max_length=self.max_length)
         return {text: tuple(ids) for text, ids in zip(distinct, encoded["input_ids"], strict=True)}
 

@@ -23,7 +23,7 @@ class RewardScorer:
 
     @property
     def max_length(self) -> int:
-        """Tokens kept of each text; the start of a longer one is cut off."""
+        """Tokens kept of each text; what a longer one loses depends on the input version."""
         return self._network.max_length
 
     def score(self, texts: Sequence[str]) -> list[float]:

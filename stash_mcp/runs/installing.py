@@ -16,9 +16,7 @@ _TOLD: dict[Listener, int] = {"agent": 1, "command": 2}
 class InstallQueue:
     """table: `jobs` for the runs of this machine, `remote_runs` for those of Stash."""
 
-    def __init__(
-        self, database: Database, table: Literal["jobs", "remote_runs"] = "jobs"
-    ) -> None:
+    def __init__(self, database: Database, table: Literal["jobs", "remote_runs"] = "jobs") -> None:
         self._database = database
         self._table = table
 

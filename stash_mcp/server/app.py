@@ -73,7 +73,9 @@ list_reward_models find them again. cancel_run stops one and keeps what a run ha
 resume_run carries on a failed or cancelled run. What was paid for is not paid again. \
 reflection_model "builtin/comments" needs no key and is a baseline; "agent" none either: you \
 write the skill when get_run says so (get_reflection, submit_reflection); a strong model writes \
-better skills. doctor says what is missing here. In a shell: stash-skills --help."""
+better skills. backend="stash" does the work at the hosted Stash instead, whose things have ids \
+like stash:ID; its numbers are in-sample. sync_with_stash exchanges conversations with it. doctor \
+says what is missing here. In a shell: stash-skills --help."""
 
 
 class SkillServer(MCPServer[Any]):

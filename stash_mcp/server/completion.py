@@ -71,10 +71,11 @@ def _candidates(backend: Backend, run_id: str) -> list[str]:
 
 
 def _traces(backend: Backend, beginning: str) -> Completion:
-    """In order of import. The library finds the text anywhere in an id or a title, so beyond what
-    is read the total is not known.
+    """Those of this machine, in order of import. The library finds the text anywhere in an id or a
+    title, so beyond what is read the total is not known.
     """
-    page = backend.list_traces(limit=_TRACES_READ, offset=0, text=beginning or None)
+    here = backend.at("local")
+    page = here.list_traces(limit=_TRACES_READ, offset=0, text=beginning or None)
     found = _starting(beginning, (row.id for row in page.traces))
     if page.total <= _TRACES_READ:
         return found

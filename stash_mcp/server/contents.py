@@ -13,6 +13,7 @@ from stash_mcp.server.opening import LazyBackend
 from stash_mcp.server.reflection_tools import ReflectionTools
 from stash_mcp.server.run_tools import RunTools
 from stash_mcp.server.skill_tools import SkillTools
+from stash_mcp.server.sync_tool import SyncTool
 from stash_mcp.server.trace_tools import TraceTools
 from stash_mcp.server.training_tools import TrainingTools
 from stash_mcp.settings import load_settings
@@ -32,6 +33,7 @@ def build_contents(
         SkillTools(backend),
         InstalledTools(backend),
         DoctorTool(load_settings),
+        SyncTool(backend, load_settings),
     )
     return MCPServer(
         "contents",

@@ -45,7 +45,7 @@ def make_tool(
     """The tool with the function's own name; its docstring is the tool's description.
 
     replaces: it may replace something that a person made. calls_models: it leads to calls over
-    the network.
+    the network, of models or of Stash.
     """
     tool = Tool.from_function(
         function,

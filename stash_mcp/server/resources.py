@@ -15,7 +15,7 @@ from mcp.server.mcpserver.resources import ResourceSecurity
 
 from stash_mcp.backends.base import Backend
 from stash_mcp.backends.installations import InstalledSkill
-from stash_mcp.errors import NotFoundError, StashSkillsError
+from stash_mcp.errors import NotFoundError, StashError, StashSkillsError
 from stash_mcp.models import RewardModel
 from stash_mcp.server import resource_uris as uris
 from stash_mcp.server.installed_results import InstalledList
@@ -147,7 +147,7 @@ def _read(read: Callable[[], str]) -> str:
 def _judge(backend: Backend, reward_model_id: str) -> RewardModel | None:
     try:
         return backend.get_reward_model(reward_model_id)
-    except NotFoundError:
+    except (NotFoundError, StashError):
         return None
 
 

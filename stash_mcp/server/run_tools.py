@@ -40,10 +40,14 @@ class RunTools:
     def tools(self) -> list[Tool]:
         return [
             make_tool(self.start_gepa_run, "Start a GEPA run", calls_models=True),
-            make_tool(self.get_run, "Follow a run or a training", reads_only=True),
-            make_tool(self.cancel_run, "Stop a run or a training", idempotent=True),
+            make_tool(
+                self.get_run, "Follow a run or a training", reads_only=True, calls_models=True
+            ),
+            make_tool(
+                self.cancel_run, "Stop a run or a training", idempotent=True, calls_models=True
+            ),
             make_tool(self.resume_run, "Carry on a run", calls_models=True),
-            make_tool(self.list_runs, "List runs", reads_only=True),
+            make_tool(self.list_runs, "List runs", reads_only=True, calls_models=True),
         ]
 
     def start_gepa_run(

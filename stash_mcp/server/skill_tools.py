@@ -22,7 +22,9 @@ class SkillTools:
 
     def tools(self) -> list[Tool]:
         return [
-            make_tool(self.list_candidates, "Read a run's candidates", reads_only=True),
+            make_tool(
+                self.list_candidates, "Read a run's candidates", reads_only=True, calls_models=True
+            ),
         ]
 
     def list_candidates(

@@ -39,11 +39,22 @@ class TraceTools:
 
     def tools(self) -> list[Tool]:
         return [
-            make_tool(self.import_traces, "Import conversations", replaces=True, idempotent=True),
-            make_tool(self.list_traces, "List conversations", reads_only=True),
-            make_tool(self.get_trace, "Read a conversation", reads_only=True),
-            make_tool(self.annotate_trace, "Rate or comment on a conversation"),
-            make_tool(self.flag_annotation, "Mark an annotation as wrong", idempotent=True),
+            make_tool(
+                self.import_traces,
+                "Import conversations",
+                replaces=True,
+                idempotent=True,
+                calls_models=True,
+            ),
+            make_tool(self.list_traces, "List conversations", reads_only=True, calls_models=True),
+            make_tool(self.get_trace, "Read a conversation", reads_only=True, calls_models=True),
+            make_tool(self.annotate_trace, "Rate or comment on a conversation", calls_models=True),
+            make_tool(
+                self.flag_annotation,
+                "Mark an annotation as wrong",
+                idempotent=True,
+                calls_models=True,
+            ),
         ]
 
     def import_traces(
@@ -91,11 +102,15 @@ class TraceTools:
         backend: Where = "default",
     ) -> TraceList:
         """Use this to see which conversations the library holds, and how each was reviewed."""
-        page = self._backend().at(side(backend)).list_traces(
-            limit=limit,
-            offset=offset,
-            text=given(text),
-            commented=None if reviewed == "any" else reviewed == "commented",
+        page = (
+            self._backend()
+            .at(side(backend))
+            .list_traces(
+                limit=limit,
+                offset=offset,
+                text=given(text),
+                commented=None if reviewed == "any" else reviewed == "commented",
+            )
         )
         return TraceList.of(page, offset)
 

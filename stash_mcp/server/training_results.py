@@ -95,6 +95,4 @@ class ModelList(Result):
     ) -> "ModelList":
         rows = fit(ModelRow.of(model, places) for model in models[offset : offset + limit])
         following = next_offset(offset, len(rows), len(models))
-        return cls(
-            reward_models=rows, total=len(models), next_offset=following, missing=missing
-        )
+        return cls(reward_models=rows, total=len(models), next_offset=following, missing=missing)

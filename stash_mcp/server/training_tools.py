@@ -22,7 +22,9 @@ class TrainingTools:
     def tools(self) -> list[Tool]:
         return [
             make_tool(self.train_reward_model, "Train a reward model", calls_models=True),
-            make_tool(self.list_reward_models, "List reward models", reads_only=True),
+            make_tool(
+                self.list_reward_models, "List reward models", reads_only=True, calls_models=True
+            ),
         ]
 
     def train_reward_model(

@@ -1,7 +1,7 @@
 """The command, driving Stash."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,15 +29,16 @@ def doors(both: TwoSides, capsys: pytest.CaptureFixture[str]) -> Doors:
 def test_the_whole_way_at_stash(both: TwoSides, doors: Doors) -> None:
     both.stash.world.polls = 1
     file = both.stage.settings.project_dir / "talks.jsonl"
-    file.write_text(conversations(2), encoding="utf-8")
+    file.write_text(conversations(3), encoding="utf-8")
     said = doors.command("import", str(file), "--backend", "stash")
     assert said.out.startswith(
-        "Imported 2 conversations (stash) into Stash, whose ids are:\nstash:"
+        "Imported 3 conversations (stash) into Stash, whose ids are:\nstash:"
     )
-    good, bad = said.out.splitlines()[1:3]
+    good, bad, poor = said.out.splitlines()[1:4]
     assert good in doors.command("traces", "--backend", "stash").out
     doors.command("annotate", good, "--step", "1", "--rating", "up")
     doors.command("annotate", bad, "--step", "1", "--rating", "down", "--comment", "Say when.")
+    doors.command("annotate", poor, "--step", "1", "--rating", "down")
     assert "down: Say when. (ada)" in doors.command("trace", bad).out
     trained = doors.command("train", "--backend", "stash", "--name", "tone", "--json")
     model = json.loads(trained.out)["id"]
@@ -118,9 +119,7 @@ def test_watch_installs_what_ended_at_stash(both: TwoSides, doors: Doors) -> Non
 
 
 @pytest.mark.parametrize("given", ["[1]", "{"])
-def test_a_training_config_that_is_no_object_is_refused(
-    doors: Doors, given: str, command: Callable[..., object] | None = None
-) -> None:
+def test_a_training_config_that_is_no_object_is_refused(doors: Doors, given: str) -> None:
     refused = doors.command("train", "--backend", "stash", "--training-config", given)
     assert refused.code == 2
     assert "--training-config is no JSON" in refused.err

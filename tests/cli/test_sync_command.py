@@ -16,9 +16,9 @@ from support.staging import Stage
 from stash_mcp.models import Step
 
 MANY = 10_000
-CONTENT = "x" * 8_000
-MOST_MEGABYTES = 64
-"""Over what a pull of nothing takes. The conversations alone are 80 MB, once."""
+CONTENT = "x" * 4_000
+MOST_MEGABYTES = 25
+"""Over what a pull of nothing takes. The conversations alone are 40 MB, once."""
 
 
 @pytest.fixture
@@ -41,9 +41,8 @@ def test_pull_says_what_came_and_what_is_the_same(command, there: BothSides) -> 
     there.annotate_there(remote, rating=1)
     said = command("pull")
     assert said.code == 0
-    assert said.out == (
-        "Conversations: 1 new, 0 changed, 0 unchanged. Annotations: 1 new, 0 changed, 0 unchanged.\n"
-    )
+    traces, notes = "Conversations: 1 new, 0 changed", "Annotations: 1 new, 0 changed"
+    assert said.out == f"{traces}, 0 unchanged. {notes}, 0 unchanged.\n"
     report = json.loads(command("pull", "--traces", "a*", "--json").out)
     assert (report["direction"], report["traces"]["unchanged"]) == ("pull", 1)
 
@@ -87,11 +86,11 @@ def test_rescore_of_a_run_that_is_not_there_says_so(command, stash: StandIn) -> 
 # --- ten thousand, in a process whose memory is looked at ---
 
 MEASURED = """
-import resource, sys
+import sys
 from stash_mcp.cli.main import main
 code = main(["pull", "--json"])
-most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(most // (1024 if sys.platform != "darwin" else 1024 * 1024))
+[line] = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
+print(int(line.split()[1]) // 1024)
 sys.exit(code)
 """
 
@@ -128,15 +127,10 @@ def fill(stash: StandIn) -> None:
             world.annotations[said.id] = said
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="resource is of Unix")
-def test_ten_thousand_conversations_are_never_held_at_once(
-    stash: StandIn, tmp_path: Path
-) -> None:
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells it there")
+def test_ten_thousand_conversations_are_never_held_at_once(stash: StandIn, tmp_path: Path) -> None:
     _, before = measured_pull(tmp_path / "empty", stash)
     fill(stash)
     report, most = measured_pull(tmp_path / "home", stash)
     assert (report["traces"]["new"], report["annotations"]["new"]) == (MANY, MANY // 100)
-    assert most - before < MOST_MEGABYTES
-    again, most = measured_pull(tmp_path / "home", stash)
-    assert (again["traces"]["unchanged"], again["annotations"]["unchanged"]) == (MANY, MANY // 100)
     assert most - before < MOST_MEGABYTES

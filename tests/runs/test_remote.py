@@ -18,6 +18,8 @@ CANDIDATES = (
     Candidate(number=1, skill="best", score=0.6),
 )
 
+_WITH_DEFAULTS = {name for name, field in Run.model_fields.items() if not field.is_required()}
+
 
 class Clock:
     def __init__(self) -> None:
@@ -49,21 +51,18 @@ def run(status: str = "running", id: str = "stash:r") -> Run:
     request = StashRunRequest(
         reward_model_id="stash:m", task_model="t", reflection_model="r", max_metric_calls=40
     )
-    nothing = dict.fromkeys(
-        ("plan", "progress", "skill_name", "skill_description", "seed_score", "best_score")
-        + ("best_candidate", "heldout", "verdict", "stop_reason", "heartbeat_at", "install_note")
-        + ("reason", "error", "started_at", "finished_at")
-    )
+    given = {"backend": "stash", "partial": False, "install_state": "off"}
+    unknown = dict.fromkeys(set(Run.model_fields) - _WITH_DEFAULTS)
     return Run(
-        id=id,
-        backend="stash",
-        status=JobStatus(status),
-        request=request,
-        partial=False,
-        install=InstallWish(mode="off"),
-        install_state="off",
-        created_at=NOW,
-        **nothing,
+        **{
+            **unknown,
+            **given,
+            "id": id,
+            "status": JobStatus(status),
+            "request": request,
+            "install": InstallWish(mode="off"),
+            "created_at": NOW,
+        }
     )
 
 

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.types import TextContent
+from stand_in_stash import Odd
 from support.staging import conversation
 from support.two_sides import TwoSides, two_sides
 
 from stash_mcp.server.app import build_server
+from stash_mcp.server.changes import Changed, Changes, Interest
+from stash_mcp.server.resource_uris import run_uri
 from stash_mcp.settings import BackendName
 
 pytestmark = pytest.mark.anyio
@@ -411,3 +414,54 @@ async def test_a_failed_run_of_stash_gives_its_reason_and_no_resume(at_stash: De
     assert (state["status"], "sk-abc" in json.dumps(state)) == ("failed", False)
     assert "The task model refused the key" in state["reason"]
     assert "resume" not in state["next"]
+
+
+async def test_a_wait_for_stash_asks_seldom(at_stash: Desk) -> None:
+    model = await at_stash.trained()
+    order = {"reward_model_id": model, "task_model": "openai/small"}
+    id = (await at_stash.call("start_gepa_run", **order))["run_id"]
+    at_stash.both.stash.asked.clear()
+    state = await at_stash.call("get_run", run_id=id, wait_seconds=1)
+    assert state["status"] == "queued"
+    # A run of this machine is looked at a hundred times at this pace.
+    assert 2 <= len(at_stash.both.stash.asked) <= 7
+
+
+async def test_lists_say_why_those_of_stash_are_missing(at_stash: Desk) -> None:
+    at_stash.both.stash.always = Odd(reset=True)
+    for tool in ("list_runs", "list_reward_models"):
+        assert "Stash could not be asked" in (await at_stash.call(tool))["missing"]
+    said = await at_stash.refused("list_reward_models", backend="stash")
+    assert "broke off" in said or "cannot be reached" in said
+    assert "missing" not in await at_stash.call("list_reward_models", backend="local")
+
+
+async def test_resources_are_listed_and_completed_without_asking_stash(at_stash: Desk) -> None:
+    id = await at_stash.finished(install="off")
+    await at_stash.call("get_run", run_id=id)
+    at_stash.both.stash.asked.clear()
+    listed = (await at_stash.client.list_resources()).resources
+    assert f"report-{id}" in [row.name for row in listed]
+    assert at_stash.both.stash.asked == []
+
+
+async def test_a_client_that_listens_to_a_run_of_stash_costs_a_question_now_and_then(
+    at_stash: Desk,
+) -> None:
+    model = await at_stash.trained()
+    order = {"reward_model_id": model, "task_model": "openai/small"}
+    id = (await at_stash.call("start_gepa_run", **order))["run_id"]
+    now = 0.0
+    changes = Changes(lambda: at_stash.both.backend, lambda: now)
+    interest = Interest(frozenset({run_uri(id)}), lists=True)
+    changes.remember(interest)
+    at_stash.both.stash.asked.clear()
+    for _ in range(7):
+        now += 2.0
+        assert changes.look(interest) == Changed()
+    assert at_stash.both.stash.asked == []
+    at_stash.both.end_run("stash")
+    now += 2.0
+    changed = changes.look(interest)
+    assert changed == Changed((run_uri(id),), lists=True)
+    assert len(at_stash.both.stash.asked) == 1

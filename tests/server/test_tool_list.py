@@ -31,6 +31,7 @@ WRITING = {
     "rollback_skill",
     "uninstall_skill",
     "doctor",
+    "sync_with_stash",
 }
 
 

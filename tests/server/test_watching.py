@@ -2,13 +2,15 @@
 
 import json
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from mcp import Client
 from support.staging import Stage
+from support.two_sides import trained_at_stash, two_sides
 
-from stash_mcp.backends.base import Backend
+from stash_mcp.backends.base import Backend, RunOrder
 from stash_mcp.server.app import SkillServer
 from stash_mcp.server.watching import watch_in_background
 
@@ -77,3 +79,22 @@ def test_it_makes_no_library_where_there_is_none(tmp_path: Path) -> None:
     stop.wait(0.5)
     stop.set()
     assert not (tmp_path / "home").exists()
+
+
+def test_a_run_that_ended_at_stash_is_installed_though_none_was_ever_done_here(
+    tmp_path: Path,
+) -> None:
+    with two_sides(tmp_path) as both:
+        order = RunOrder(reward_model_id=trained_at_stash(both), task_model="openai/small")
+        both.backend.start_run(order)
+        both.end_run("stash")
+        both.stage.now += timedelta(seconds=10)
+        assert not both.stage.settings.runs_dir.exists()
+        stop = watch_in_background(lambda: both.backend, both.stage.settings.home, head_start=0)
+        pause = threading.Event()
+        for _ in range(PATIENCE_SECONDS * 20):
+            if both.backend.known_runs()[0].install_state == "installed":
+                break
+            pause.wait(0.05)
+        stop.set()
+        assert both.backend.known_runs()[0].install_state == "installed"

@@ -25,7 +25,7 @@ class BothSides:
         self._client: StashClient | None = None
 
     @property
-    def backend(self):
+    def backend(self) -> LocalBackend:
         return self.stage.backend
 
     @contextlib.contextmanager
