@@ -134,6 +134,7 @@ def test_run_passes_every_option_on(command, stage: Stage) -> None:
         "max_seconds": 90,
         "no_improvement_for": 4,
         "fresh": True,
+        "measured": None,
     }
     assert run["existing"] is False
     assert run["plan"]["examples"] == 11
