@@ -24,8 +24,8 @@ from stash_mcp.demo.conversations import annotations, conversations
 from stash_mcp.demo.embedded import EmbeddedTaskServer, minilm_folder
 from stash_mcp.errors import RunError
 from stash_mcp.models import BUILTIN_REFLECTION, JobStatus, RewardModel, Run
+from stash_mcp.server.candidates import best_first, changes
 from stash_mcp.server.jobs import Job
-from stash_mcp.server.skill_results import best_first, diff_to_seed
 from stash_mcp.server.wording import start_in_words
 
 # The default rate is for models of 0.6 billion parameters and more; at it, one pass hardly moves
@@ -189,7 +189,7 @@ def _show(session: Session, run: Run) -> None:
     )
     best = best_first(candidates)[0]
     print_text(session.out, f"From the seed to candidate {best.number}:")
-    print_raw(session.out, diff_to_seed(best, candidates[0]) or "(no difference: the seed is best)")
+    print_raw(session.out, changes(best, candidates[0]) or "(no difference: the seed is best)")
 
 
 def _install(session: Session, run: Run) -> None:

@@ -15,6 +15,7 @@ from stash_mcp.models import (
     RewardModel,
     Run,
 )
+from stash_mcp.server.candidates import best_first, body_of, changes
 from stash_mcp.server.counting import count, duration
 from stash_mcp.server.fences import cell, fenced
 from stash_mcp.server.money import spent
@@ -25,7 +26,6 @@ from stash_mcp.server.shortening import (
     one_line,
     shorten,
 )
-from stash_mcp.server.skill_results import best_first, body_of, diff_to_seed
 from stash_mcp.server.wording import (
     accuracy_in_words,
     at_the_end,
@@ -143,6 +143,6 @@ def _spent(run: Run, now: datetime) -> Iterator[str]:
 def _diff(run: Run, candidates: Sequence[Candidate]) -> str:
     for row in candidates:
         if row.number == run.best_candidate and row.number != candidates[0].number:
-            diff = diff_to_seed(row, candidates[0])
+            diff = changes(row, candidates[0])
             return fenced(shorten(diff, characters_within(diff, DIFF_BYTES)), "diff")
     return "The seed is the best so far." if candidates else ""

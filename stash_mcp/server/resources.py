@@ -18,6 +18,7 @@ from stash_mcp.backends.installations import InstalledSkill
 from stash_mcp.errors import NotFoundError, StashError, StashSkillsError
 from stash_mcp.models import RewardModel
 from stash_mcp.server import resource_uris as uris
+from stash_mcp.server.candidates import find
 from stash_mcp.server.installed_results import InstalledList
 from stash_mcp.server.job_results import JobState
 from stash_mcp.server.jobs import find_job
@@ -25,7 +26,7 @@ from stash_mcp.server.offered_skills import OfferedSkills
 from stash_mcp.server.opening import LazyBackend
 from stash_mcp.server.report import report
 from stash_mcp.server.shortening import characters_within, shorten
-from stash_mcp.server.skill_results import SKILL_BYTES, find
+from stash_mcp.server.skill_results import SKILL_BYTES
 from stash_mcp.server.trace_text import trace_text
 
 # Ids are looked up and never become paths.

@@ -5,12 +5,14 @@ from typing import Annotated
 from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
+from stash_mcp.server.candidates import Against, Order, select
 from stash_mcp.server.opening import LazyBackend
 from stash_mcp.server.parameters import (
     AtLeast0,
     Limit,
     Offset,
     RunId,
+    given,
     make_tool,
 )
 from stash_mcp.server.skill_results import CandidateList
@@ -33,9 +35,13 @@ class SkillTools:
         candidate: Annotated[
             AtLeast0 | None,
             Field(
-                description="Show this one in full, with its diff to the seed",
+                description="Show this one in full: text, diff, lineage, score by conversation",
             ),
         ] = None,
+        diff_to: Annotated[Against, Field(description="What its diff starts from")] = "seed",
+        sort: Annotated[Order, Field(description="What comes first")] = "best",
+        better_only: Annotated[bool, Field(description="Than the seed")] = False,
+        contains: Annotated[str, Field(description="Text in the body")] = "",
         limit: Limit = 20,
         offset: Offset = 0,
     ) -> CandidateList:
@@ -44,10 +50,12 @@ class SkillTools:
 
         Best score first, with the gain over the seed (candidate 0). These scores are of the
         conversations that were optimised on; get_run has the held-out ones. Works while the run
-        goes on, and after it was cancelled (partial: true). With candidate=N: the whole SKILL.md.
+        goes on, and after it was cancelled (partial: true). With candidate=N limit and offset
+        page its scores by conversation.
         """
         backend = self._backend()
         run, candidates = backend.get_run(run_id), backend.list_candidates(run_id)
         if candidate is not None:
-            return CandidateList.one(run, candidates, candidate)
-        return CandidateList.page(run, candidates, limit, offset)
+            return CandidateList.one(run, candidates, candidate, diff_to, limit, offset)
+        selected = select(candidates, order=sort, better_only=better_only, contains=given(contains))
+        return CandidateList.page(run, candidates, selected, limit, offset)

@@ -25,8 +25,21 @@ def test_one_candidate_is_printed_whole_and_as_a_diff(command, run: Run) -> None
     best = command("candidates", run.id, "--diff").out
     assert "-Be polite.\n+Ask first.\n" in best
     named = json.loads(command("candidates", run.id, "--show", "1", "--json").out)
-    assert "+Be very polite." in named["diff_to_seed"]
+    assert "+Be very polite." in named["diff"]
     assert "same as the seed" in command("candidates", run.id, "--show", "0", "--diff").out
+
+
+def test_candidates_are_sorted_filtered_and_compared_with_their_parent(command, run: Run) -> None:
+    oldest = json.loads(command("candidates", run.id, "--sort", "oldest", "--json").out)
+    assert [row["number"] for row in oldest] == [0, 1, 2]
+    better = json.loads(command("candidates", run.id, "--better-only", "--json").out)
+    assert [row["number"] for row in better] == [2]
+    very = json.loads(command("candidates", run.id, "--contains", "VERY", "--json").out)
+    assert [row["number"] for row in very] == [1]
+    shown = json.loads(command("candidates", run.id, "--show", "2", "--parent", "--json").out)
+    assert (shown["lineage"], shown["diff_to"]) == ([0, 2], 0)
+    scores = command("candidates", run.id, "--show", "2", "--scores").out
+    assert scores.split("\n")[0].split() == ["conversation", "score", "gain"]
 
 
 def test_an_unknown_candidate_is_refused_with_those_there_are(command, run: Run) -> None:

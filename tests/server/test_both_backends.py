@@ -254,7 +254,7 @@ async def test_the_candidates_are_numbered_from_the_seed_and_read_whole(desk: De
     assert listed["candidates"][0]["gain"] > 0
     one = await desk.call("list_candidates", run_id=id, candidate=1)
     assert one["text"]["skill"].startswith("---\nname: ")
-    assert one["text"]["diff_to_seed"].startswith("--- candidate 0")
+    assert one["text"]["diff"].startswith("--- candidate 0")
     assert "no candidate 7" in await desk.refused("list_candidates", run_id=id, candidate=7)
 
 

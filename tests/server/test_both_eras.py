@@ -112,7 +112,7 @@ async def _install(client: Client, run_id: str, project: Path) -> None:
     best = listed["candidates"][0]
     assert (best["candidate"], best["gain"]) == (1, 0.2)
     shown = await call(client, "list_candidates", run_id=run_id, candidate=1)
-    assert "+Ask for the order number." in shown["text"]["diff_to_seed"]
+    assert "+Ask for the order number." in shown["text"]["diff"]
     installed = await call(client, "install_skill", run_id=run_id)
     path = project / ".claude" / "skills" / "polite-support" / "SKILL.md"
     assert installed["written"][0]["path"] == str(path)
