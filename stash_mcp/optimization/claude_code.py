@@ -6,7 +6,6 @@ before the system prompt, and notes on the date and the platform before the prom
 turned off.
 """
 
-import asyncio
 import json
 import os
 import re
@@ -15,8 +14,9 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stash_mcp.errors import (
     EmptyReplyError,
@@ -29,6 +29,7 @@ from stash_mcp.errors import (
     RequestRejectedError,
 )
 from stash_mcp.models import CLAUDE_CODE, Message, Usage
+from stash_mcp.optimization.commands import Output, run_command
 from stash_mcp.optimization.memory import Answer, Memory, Tool
 from stash_mcp.optimization.model import EMPTY_FIX, Model, RetryPolicy
 from stash_mcp.redaction import redact
@@ -37,6 +38,7 @@ MAX_PROCESSES = 4
 """Each takes about 300 MB and, at its start, half a second of a core."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.:@/\[\]-]*")
 _WORDS_LIMIT = 600
+_READ_LIMIT = 20_000
 
 # What a session of the command leaves in the environment of what it starts, such as our server:
 # with these the command takes itself for a part of that session.
@@ -126,42 +128,34 @@ class ClaudeCodeModel(Model):
             system = folder / "system.txt"
             system.write_text(_system(messages), encoding="utf-8", newline="\n")
             said = await self._run(folder, system, prompt(messages))
-        reply = self._read(*said)
+        reply = self._read(said)
         self._count(reply.tokens_in, reply.usage.output_tokens, reply.total_cost_usd)
         return self._answer(reply)
 
-    async def _run(self, folder: Path, system: Path, text: str) -> tuple[str, str]:
-        """What the command wrote on its two streams."""
-        process = await asyncio.create_subprocess_exec(
-            self._command,
-            *_OPTIONS,
+    async def _run(self, folder: Path, system: Path, text: str) -> Output:
+        command = (
+            *(self._command, *_OPTIONS),
             *("--model", self._name, "--system-prompt-file", os.fspath(system)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=folder,
-            env=self._environ,
         )
         try:
-            async with asyncio.timeout(self._timeout):
-                out, err = await process.communicate(text.encode())
+            return await run_command(command, text, folder, self._environ, self._timeout)
         except TimeoutError as error:
             raise ModelServerError(
                 f"The model '{self.model}' did not answer within {self._timeout:g} s.",
                 _FIXES[ModelServerError],
             ) from error
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        return out.decode(errors="replace"), err.decode(errors="replace")
+        except OSError as error:
+            raise ModelNotFoundError(
+                f"The command '{self._command}' cannot be started: {error.strerror or error}.",
+                "Check that it is Claude Code's executable.",
+            ) from error
 
-    def _read(self, out: str, err: str) -> "_Reply":
-        line = (out.strip().splitlines() or [""])[-1]
+    def _read(self, said: Output) -> "_Reply":
+        line = (said.out.strip().splitlines() or [""])[-1]
         try:
             return _Reply.model_validate(json.loads(line))
         except (ValueError, ValidationError) as error:
-            raise self._failure(err or out or "it said nothing", None) from error
+            raise self._failure(said.err or said.out or "it said nothing", None) from error
 
     def _answer(self, reply: "_Reply") -> Answer:
         if reply.is_error:
@@ -173,17 +167,22 @@ class ClaudeCodeModel(Model):
 
     def _failure(self, words: str, status: int | None) -> ModelError:
         kind = _kind(words, status)
-        shown = redact(" ".join(words.split()), self._secrets)[:_WORDS_LIMIT]
+        plain = "".join(letter if letter.isprintable() else " " for letter in words[:_READ_LIMIT])
+        shown = redact(" ".join(plain.split()), self._secrets)[:_WORDS_LIMIT]
         return kind(f"The command of '{self.model}' failed: {shown}", _FIXES[kind])
+
+
+# A sum that a bound is held against takes no number that cannot be.
+Tokens = Annotated[int, Field(ge=0, le=10**9)]
 
 
 class _Spent(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    input_tokens: int = 0
-    cache_creation_input_tokens: int = 0
-    cache_read_input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: Tokens = 0
+    cache_creation_input_tokens: Tokens = 0
+    cache_read_input_tokens: Tokens = 0
+    output_tokens: Tokens = 0
 
 
 class _Reply(BaseModel):
@@ -196,7 +195,7 @@ class _Reply(BaseModel):
     subtype: str = ""
     stop_reason: str | None = None
     api_error_status: int | None = None
-    total_cost_usd: float | None = None
+    total_cost_usd: float | None = Field(None, ge=0, le=1_000)
     usage: _Spent = _Spent()
 
     @property

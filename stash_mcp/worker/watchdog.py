@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from stash_mcp.errors import StashSkillsError
 from stash_mcp.models import JobStatus
+from stash_mcp.optimization.commands import end_commands
 from stash_mcp.runs.store import JobStore
 from stash_mcp.worker.logs import LOG
 
@@ -47,5 +48,6 @@ def _watch(
         if status is not JobStatus.RUNNING:
             LOG.info("cancelled")
             logging.shutdown()
+            end_commands()
             before_exit()
             os._exit(0)

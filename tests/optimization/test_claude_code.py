@@ -1,6 +1,7 @@
 import asyncio
 import os
 import random
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from stash_mcp.errors import (
 )
 from stash_mcp.models import Message
 from stash_mcp.optimization.claude_code import MAX_PROCESSES, ClaudeCodeModel
+from stash_mcp.optimization.commands import end_commands
 from stash_mcp.optimization.memory import Answer, Memory, Tool
 from stash_mcp.optimization.model import RetryPolicy
 from stash_mcp.optimization.opening import open_model
@@ -43,6 +45,22 @@ def model_of(there: StandIn, attempts: int = 1, **options: object) -> ClaudeCode
         environ=there.environ,
         **options,  # type: ignore[arg-type]
     )
+
+
+def assert_gone(pid: int) -> None:
+    """An ended process may stand in the table until its parent has looked."""
+    deadline = time.monotonic() + 10
+    while _is_alive(pid):
+        assert time.monotonic() < deadline, f"process {pid} goes on"
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not state.exists() or state.read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
 
 
 def ask(model: ClaudeCodeModel, messages: list[Message] = HELLO) -> Answer:
@@ -163,6 +181,60 @@ def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
     with pytest.raises(ModelServerError) as raised:
         ask(model_of(stand_in(tmp_path, hang=True), timeout=0.5))
     assert "0.5 s" in str(raised.value)
+
+
+def test_what_a_command_leaves_behind_neither_delays_its_answer_nor_lives_on(
+    tmp_path: Path,
+) -> None:
+    there = stand_in(tmp_path, leaves=True)
+    assert ask(model_of(there, timeout=60.0)).text == "Hello."
+    assert_gone(int((tmp_path / "requests.jsonl.child").read_text("utf-8")))
+
+
+def test_a_command_that_hangs_takes_its_children_along(tmp_path: Path) -> None:
+    there = stand_in(tmp_path, leaves=True, hang=True)
+    with pytest.raises(ModelServerError):
+        ask(model_of(there, timeout=1.0))
+    assert_gone(int((tmp_path / "requests.jsonl.child").read_text("utf-8")))
+
+
+def test_commands_and_their_folders_end_with_the_jobs_process(tmp_path: Path) -> None:
+    there = stand_in(tmp_path, leaves=True, hang=True)
+
+    async def cut_off() -> None:
+        asking = asyncio.create_task(model_of(there, timeout=60.0).ask(HELLO))
+        while not there.requests():
+            await asyncio.sleep(0.01)
+        end_commands()
+        with pytest.raises(ModelServerError):
+            await asking
+
+    asyncio.run(asyncio.wait_for(cut_off(), 30))
+    assert not os.path.exists(there.requests()[0]["folder"])
+    assert_gone(int((tmp_path / "requests.jsonl.child").read_text("utf-8")))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"total_cost_usd": -5},
+        {"total_cost_usd": 1e308},
+        {"usage": {"output_tokens": -1}},
+        {"usage": {"input_tokens": 10**30}},
+    ],
+)
+def test_numbers_that_cannot_be_are_not_believed(tmp_path: Path, odd: dict[str, object]) -> None:
+    model = model_of(stand_in(tmp_path, **odd))
+    with pytest.raises(ModelServerError):
+        ask(model)
+    assert model.usage.calls == 0
+
+
+def test_control_characters_of_the_command_reach_no_message(tmp_path: Path) -> None:
+    there = stand_in(tmp_path, raw="\x1b[2J\x07 broken \x00", exit=1)
+    with pytest.raises(ModelServerError) as raised:
+        ask(model_of(there))
+    assert str(raised.value).isprintable()
 
 
 def test_a_missing_command_is_told_before_anything_is_asked(tmp_path: Path) -> None:

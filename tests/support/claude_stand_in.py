@@ -2,11 +2,13 @@
 
 It writes what it was given (arguments, standard input, the system prompt, its folder, a part of
 its environment) as a line of JSON to the file that STAND_IN_LOG names, and answers as the JSON in
-STAND_IN_ANSWER says: fields of the result, and `exit`, `raw`, `stderr` or `hang` for the rest.
+STAND_IN_ANSWER says: fields of the result, and `exit`, `raw`, `stderr`, `hang` or `leaves` (a child
+that keeps standard output open) for the rest.
 """
 
 import json
 import os
+import subprocess
 import sys
 import threading
 from dataclasses import dataclass
@@ -61,6 +63,12 @@ def _main(arguments: list[str]) -> int:
         "files": sorted(os.listdir()),
         "environ": {name: os.environ[name] for name in SHOWN if name in os.environ},
     }
+    if answer.pop("leaves", False):
+        child = subprocess.Popen(
+            [sys.executable, "-c", "import threading; threading.Event().wait()"]
+        )
+        with open(os.environ["STAND_IN_LOG"] + ".child", "w", encoding="utf-8") as file:
+            file.write(str(child.pid))
     with open(os.environ["STAND_IN_LOG"], "a", encoding="utf-8") as log:
         log.write(json.dumps(given) + "\n")
     if answer.pop("hang", False):
