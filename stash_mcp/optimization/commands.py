@@ -65,8 +65,8 @@ async def run_command(
             async with asyncio.timeout(seconds):
                 return await _talk(process, text.encode())
         finally:
-            # Where it was cut off before it was listened to.
             _end_group(process.pid)
+            await _ended(process)
 
 
 async def _talk(process: asyncio.subprocess.Process, text: bytes) -> Output:
@@ -77,10 +77,7 @@ async def _talk(process: asyncio.subprocess.Process, text: bytes) -> Output:
         asyncio.create_task(_write(process.stdin, text)),
     ]
     try:
-        # `wait` returns only when the pipes are closed, which something that it started may keep
-        # open for ever.
-        while process.returncode is None:
-            await asyncio.sleep(_LOOK_SECONDS)
+        await _ended(process)
         await asyncio.wait(readers, timeout=GRACE_SECONDS)
     finally:
         _end_group(process.pid)
@@ -90,6 +87,14 @@ async def _talk(process: asyncio.subprocess.Process, text: bytes) -> Output:
             reader.cancel()
         await asyncio.gather(*readers, return_exceptions=True)
     return Output(out.decode(errors="replace"), err.decode(errors="replace"))
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Its own `wait` returns only when its pipes are closed, which something that it started may
+    keep open for ever.
+    """
+    while process.returncode is None:
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def _read(stream: asyncio.StreamReader | None, into: bytearray) -> None:
