@@ -24,7 +24,8 @@ demo: $(VENV)/demo.done
 		$(DEMO_OPTIONS)
 
 test: $(VENV)/dev.done
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(PYTEST_OPTIONS)
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile \
+		--no-loadscope-reorder $(PYTEST_OPTIONS)
 
 # The real Claude Code with the plugin, against a stand-in for its model; needs npm.
 e2e: $(VENV)/dev.done

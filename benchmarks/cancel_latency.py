@@ -44,7 +44,7 @@ def run(size: Size) -> list[Row]:
 def _latencies(cancels: int) -> list[float]:
     draw = random.Random(0)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["stash_mcp.worker.run"])
+    context.set_forkserver_preload(["benchmarks.preloaded"])
     latencies = []
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,

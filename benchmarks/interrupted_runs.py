@@ -67,7 +67,7 @@ def disturb(size: Size, base_model: Path) -> Report:
     draw = random.Random(size.seed)
     report = Report()
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["stash_mcp.worker.run"])
+    context.set_forkserver_preload(["benchmarks.preloaded"])
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         checkpoint = Path(folder, "checkpoint")
         train(

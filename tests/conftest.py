@@ -1,5 +1,6 @@
 """What holds for every test: no key of the person's, none of their folders, no network."""
 
+import gc
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -10,11 +11,26 @@ import pytest
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-# Workers and tests share few cores: threads that spin while they wait slow all of them.
+# Workers and tests share few cores, and models this small wait for a second thread longer than
+# they compute.
+os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 _SECRETS = ("_API_KEY", "_TOKEN", "_SECRET")
-_REPOSITORY = Path(__file__).parents[1]
+_TESTS = Path(__file__).parent
+_REPOSITORY = _TESTS.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What goes through the whole program takes longest: first, so that nobody waits for it alone
+    at the end."""
+    items.sort(key=lambda item: item.path.parent != _TESTS)
+
+
+def pytest_collection_finish() -> None:
+    """The libraries are loaded and stay: nobody has to look again whether they are garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

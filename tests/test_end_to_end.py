@@ -9,9 +9,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
+import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 from support.model_server import ModelServer, Reply, Request, calls_tool, model_server, says
@@ -62,13 +64,12 @@ def models() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
+def write_talks(folder: Path, prefix: str = "talk") -> tuple[Path, Path]:
     """Twelve conversations, half of them good, and what a reviewer said of them."""
     traces, annotations = [], []
     for number in range(12):
         good = number % 2 == 0
-        name = f"talk-{number:02d}"
+        name = f"{prefix}-{number:02d}"
         steps = [
             {"role": "system", "content": "You answer customers."},
             {"role": "user", "content": f"where is my parcel {number}"},
@@ -84,20 +85,23 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
                 "created_at": "2026-01-01T00:00:00+00:00",
             }
         )
-    paths = (tmp_path / "traces.jsonl", tmp_path / "annotations.jsonl")
+    paths = (folder / f"{prefix}-traces.jsonl", folder / f"{prefix}-annotations.jsonl")
     for path, rows in zip(paths, (traces, annotations), strict=True):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return paths
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "project" / ".claude" / "skills").mkdir(parents=True)
-    names = ("STASH_MCP_HOME", "CLAUDE_CONFIG_DIR", "CLAUDE_PROJECT_DIR")
+def environment_of(folder: Path, project: Path) -> dict[str, str]:
+    """project: whose folder of skills is made."""
+    (project / ".claude" / "skills").mkdir(parents=True)
     return {
-        **{name: os.environ[name] for name in names},
+        "STASH_MCP_HOME": str(folder / "stash-home"),
+        "CLAUDE_CONFIG_DIR": str(folder / "claude-config"),
+        "CLAUDE_PROJECT_DIR": str(project),
         "PYTHONPATH": str(Path(__file__).parents[1]),
         "HF_HUB_OFFLINE": "1",
+        # A client hands on little of its own environment.
+        "OMP_NUM_THREADS": "1",
     }
 
 
@@ -116,33 +120,45 @@ async def ended(client: Client, job_id: str) -> dict[str, Any]:
     raise AssertionError(f"{job_id} is not over after {PATIENCE_SECONDS} s: {state}")
 
 
-@pytest.mark.anyio
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_over_stdio_gets_from_comments_to_an_installed_skill(
-    mode: Literal["auto", "legacy"],
-    tiny_base: Path,
-    models: ModelServer,
-    files: tuple[Path, Path],
-    environment: dict[str, str],
-    tmp_path: Path,
-) -> None:
-    written = tmp_path / "written"
-    program, *arguments = tapped([sys.executable, "-m", "stash_mcp", "serve"], written)
-    parameters = StdioServerParameters(command=program, args=arguments, env=environment | NOISE)
-    async with Client(parameters, mode=mode) as client:
+Mode = Literal["auto", "legacy"]
+MODES: tuple[Mode, ...] = ("auto", "legacy")
+
+
+class Session:
+    """A client over stdio with a project of its own, at a library that others use too."""
+
+    def __init__(self, mode: Mode, folder: Path) -> None:
+        self.mode = mode
+        self.project = folder / mode
+        self.environment = environment_of(folder, self.project)
+        self.written = folder / f"written-{mode}"
+        self.run_id = ""
+
+    def open(self) -> Client:
+        program, *arguments = tapped([sys.executable, "-m", "stash_mcp", "serve"], self.written)
+        parameters = StdioServerParameters(
+            command=program, args=arguments, env=self.environment | NOISE
+        )
+        return Client(parameters, mode=self.mode)
+
+    async def bring_in(self, client: Client, files: tuple[Path, Path]) -> None:
         imported = await call(
             client, "import_traces", path=str(files[0]), annotations_path=str(files[1])
         )
         assert (imported["imported"], imported["annotations_added"]) == (12, 12)
         comment = await call(
-            client, "annotate_trace", trace_id="talk-01", step=2, comment="Be kind."
+            client, "annotate_trace", trace_id=f"{self.mode}-01", step=2, comment="Be kind."
         )
         assert comment
-        listed = await call(client, "list_traces")
-        assert listed["total"] == 12
+
+    async def to_the_skill(self, client: Client, base: Path, models: ModelServer) -> None:
         trained = await call(
-            client, "train_reward_model", base_model=str(tiny_base), learning_rate=0.01, epochs=20
+            client,
+            "train_reward_model",
+            name=self.mode,
+            base_model=str(base),
+            learning_rate=0.01,
+            epochs=20,
         )
         model = await ended(client, trained["reward_model_id"])
         assert model["status"] == "succeeded", model
@@ -155,26 +171,52 @@ async def test_a_client_over_stdio_gets_from_comments_to_an_installed_skill(
             reflection_model="openai/reflection",
             reflection_api_base=models.base_url,
         )
-        run = await ended(client, started["run_id"])
+        self.run_id = started["run_id"]
+        run = await ended(client, self.run_id)
         assert run["status"] == "succeeded", run
-        candidates = await call(client, "list_candidates", run_id=started["run_id"])
-        installed = await call(client, "install_skill", run_id=started["run_id"])
-        models_listed = await call(client, "list_reward_models")
-        runs = await call(client, "list_runs")
-    assert_messages_alone(written)
-    assert run["run"]["best_score"] > run["run"]["seed_score"]
-    assert len(candidates["candidates"]) >= 2
-    assert models_listed["total"] == runs["total"] == 1
-    path = tmp_path / "project" / ".claude" / "skills" / "parcel-help" / "SKILL.md"
-    assert installed["written"][0]["path"] == str(path)
-    assert "Ask for the order number." in parse(path.read_text(encoding="utf-8")).body
-    folder = Path(environment["STASH_MCP_HOME"]) / "runs" / started["run_id"]
-    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    assert result["best_skill"] == path.read_text(encoding="utf-8")
-    assert result["candidates"][0] == {
-        "skill": result["seed_skill"],
-        "score": result["seed_score"],
-    }
+        assert run["run"]["best_score"] > run["run"]["seed_score"]
+        candidates = await call(client, "list_candidates", run_id=self.run_id)
+        assert len(candidates["candidates"]) >= 2
+        installed = await call(client, "install_skill", run_id=self.run_id)
+        assert installed["written"][0]["path"] == str(self.skill)
+
+    @property
+    def skill(self) -> Path:
+        return self.project / ".claude" / "skills" / "parcel-help" / "SKILL.md"
+
+    def assert_all_is_there(self) -> None:
+        assert_messages_alone(self.written)
+        assert "Ask for the order number." in parse(self.skill.read_text(encoding="utf-8")).body
+        folder = Path(self.environment["STASH_MCP_HOME"]) / "runs" / self.run_id
+        result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        assert result["best_skill"] == self.skill.read_text(encoding="utf-8")
+        assert result["candidates"][0] == {
+            "skill": result["seed_skill"],
+            "score": result["seed_score"],
+        }
+
+
+@pytest.mark.anyio
+@pytest.mark.timeout(240)
+async def test_clients_over_stdio_get_from_comments_to_an_installed_skill(
+    tiny_base: Path, models: ModelServer, tmp_path: Path
+) -> None:
+    """One of each way to open a session, at one library: a worker does what both of them order."""
+    sessions = [Session(mode, tmp_path) for mode in MODES]
+    async with sessions[0].open() as first, sessions[1].open() as second:
+        clients = (first, second)
+        for session, client in zip(sessions, clients, strict=True):
+            await session.bring_in(client, write_talks(tmp_path, session.mode))
+        async with anyio.create_task_group() as group:
+            for session, client in zip(sessions, clients, strict=True):
+                group.start_soon(session.to_the_skill, client, tiny_base, models)
+        for client in clients:
+            listed = await call(client, "list_traces")
+            models_listed = await call(client, "list_reward_models")
+            runs = await call(client, "list_runs")
+            assert (listed["total"], models_listed["total"], runs["total"]) == (24, 2, 2)
+    for session in sessions:
+        session.assert_all_is_there()
 
 
 def command(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
@@ -188,40 +230,51 @@ def command(environment: dict[str, str], *arguments: str) -> dict[str, Any]:
     return {"exit": done.returncode, "value": printed}
 
 
-@pytest.mark.timeout(240)
-def test_the_command_gets_from_comments_to_an_installed_skill_without_a_reflection_model(
-    tiny_base: Path,
-    models: ModelServer,
-    files: tuple[Path, Path],
-    environment: dict[str, str],
-) -> None:
-    imported = command(environment, "import", str(files[0]), "--annotations", str(files[1]))
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, tiny_base: Path) -> dict[str, str]:
+    """The environment of a library with a reward model, both from the command."""
+    folder = tmp_path_factory.mktemp("command")
+    environment = environment_of(folder, folder / "project")
+    traces, annotations = write_talks(folder)
+    imported = command(environment, "import", str(traces), "--annotations", str(annotations))
     assert imported["value"]["imported"] == 12
     base = ("--base-model", str(tiny_base), "--learning-rate", "0.01", "--epochs", "20")
     trained = command(environment, "train", *base)
     assert trained["value"]["status"] == "succeeded", trained
-    place = ("--task-model", "openai/task", "--task-api-base", models.base_url)
-    run = command(environment, "run", *place, "--skill-name", "mine")
+    return environment
+
+
+@pytest.fixture(scope="module")
+def ended_runs(trained: dict[str, str]) -> list[dict[str, Any]]:
+    """A run, and one whose task model is not there: ordered at once, so that a worker does both."""
+    with model_server(script) as models, ThreadPoolExecutor() as pool:
+        place = ("--task-model", "openai/task", "--task-api-base", models.base_url)
+        orders = [(*place, "--skill-name", "mine"), ("--task-model", "openai/gpt-4o-mini")]
+        return list(pool.map(lambda order: command(trained, "run", *order), orders))
+
+
+@pytest.mark.timeout(240)
+def test_the_command_gets_from_comments_to_an_installed_skill_without_a_reflection_model(
+    trained: dict[str, str], ended_runs: list[dict[str, Any]]
+) -> None:
+    run, _ = ended_runs
     assert run["value"]["status"] == "succeeded", run
-    installed = command(environment, "install", run["value"]["id"])
+    installed = command(trained, "install", run["value"]["id"])
     path = Path(installed["value"]["installed"][0]["installation"]["path"])
     assert "Ask for the order number" in path.read_text(encoding="utf-8")
-    again = command(environment, "install", run["value"]["id"])
+    again = command(trained, "install", run["value"]["id"])
     assert again["value"]["installed"][0]["action"] == "unchanged"
     path.write_text("mine", encoding="utf-8")
-    refused = command(environment, "install", run["value"]["id"])
+    refused = command(trained, "install", run["value"]["id"])
     assert refused["exit"] == 1
     assert refused["value"]["error"]["code"] == "install_conflict"
     assert path.read_text(encoding="utf-8") == "mine"
 
 
-@pytest.mark.timeout(240)
 def test_a_run_whose_task_model_is_not_there_fails_with_the_reason_first(
-    tiny_base: Path, files: tuple[Path, Path], environment: dict[str, str]
+    ended_runs: list[dict[str, Any]],
 ) -> None:
-    command(environment, "import", str(files[0]), "--annotations", str(files[1]))
-    command(environment, "train", "--base-model", str(tiny_base), "--learning-rate", "0.01")
-    run = command(environment, "run", "--task-model", "openai/gpt-4o-mini")
+    _, run = ended_runs
     assert run["exit"] == 1
     assert run["value"]["status"] == "failed"
     assert run["value"]["reason"].startswith("The model 'openai/gpt-4o-mini' refused the key")

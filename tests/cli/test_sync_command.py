@@ -15,8 +15,8 @@ from support.staging import Stage
 
 from stash_mcp.models import Step
 
-MANY = 10_000
-CONTENT = "x" * 4_000
+MANY = 2_500
+CONTENT = "x" * 16_000
 MOST_MEGABYTES = 25
 """Over what a pull of nothing takes. The conversations alone are 40 MB, once."""
 
@@ -83,7 +83,7 @@ def test_rescore_of_a_run_that_is_not_there_says_so(command, stash: StandIn) -> 
     assert said.err.startswith("Error: ")
 
 
-# --- ten thousand, in a process whose memory is looked at ---
+# --- many, in a process whose memory is looked at ---
 
 MEASURED = """
 import sys
@@ -128,7 +128,9 @@ def fill(stash: StandIn) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells it there")
-def test_ten_thousand_conversations_are_never_held_at_once(stash: StandIn, tmp_path: Path) -> None:
+def test_forty_megabytes_of_conversations_are_never_held_at_once(
+    stash: StandIn, tmp_path: Path
+) -> None:
     _, before = measured_pull(tmp_path / "empty", stash)
     fill(stash)
     report, most = measured_pull(tmp_path / "home", stash)

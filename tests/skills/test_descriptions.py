@@ -1,4 +1,4 @@
-"""2,000 descriptions: what the product writes is read back as it was by other parsers."""
+"""Hundreds of descriptions: what the product writes is read back as it was by other parsers."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from stash_mcp.errors import SkillDocumentError
 from stash_mcp.models import Skill
 from stash_mcp.skills.document import render
 
-EXAMPLES = 2000
+EXAMPLES = 2_000
 LEAST_ACCEPTED = 0.7
 
 WORDS = st.sampled_from(

@@ -10,7 +10,7 @@ from filelock import FileLock
 from benchmarks.skill_replace import A_SKILL_EACH, ONE_SKILL, watched
 from stash_mcp.errors import InstallError
 
-REPLACEMENTS = 150
+REPLACEMENTS = 80
 PLAIN_REPLACEMENTS = 300
 
 INSTALLER = """
@@ -65,7 +65,7 @@ def test_two_installers_at_once_leave_a_whole_file_that_the_record_knows(bench, 
 
 
 def test_an_installation_that_goes_on_elsewhere_for_too_long_is_reported(bench, monkeypatch):
-    monkeypatch.setattr("stash_mcp.skills.install.LOCK_SECONDS", 0.0)
+    monkeypatch.setattr("stash_mcp.skills.journal.LOCK_SECONDS", 0.0)
     other = FileLock(bench.settings.home / "install.lock")
     with other, pytest.raises(InstallError, match="Another installation"):
         bench.install()

@@ -58,8 +58,11 @@ def test_the_next_look_removes_it_and_leaves_what_another_library_staged(
     assert (staged.parent / ".stash-skills-00000000-abc").exists()
 
 
-def test_it_stays_while_an_installation_is_at_work(stage: Stage) -> None:
+def test_it_stays_while_an_installation_is_at_work(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, staged = kill_in_the_middle(stage)
+    monkeypatch.setattr("stash_mcp.skills.journal.LOCK_SECONDS", 0.1)
     with try_lock(stage.settings.home / "install.lock") as ours:
         assert ours
         stage.backend.reconcile()

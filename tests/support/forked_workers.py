@@ -6,6 +6,7 @@ from typing import Any
 from stash_mcp.settings import Settings
 from stash_mcp.storage.files import try_lock
 from stash_mcp.worker import desk
+from stash_mcp.worker import drain as drain_module
 from stash_mcp.worker.drain import drain
 
 PATIENCE_SECONDS = 60.0
@@ -14,7 +15,13 @@ PATIENCE_SECONDS = 60.0
 def _work(settings: Settings, patience: float) -> None:
     desk.PATIENCE_SECONDS = desk.SHORT_PATIENCE_SECONDS = patience
     desk.POLL_SECONDS = 0.05
+    # One whose job is cancelled would start the next as a process that loads everything anew.
+    drain_module.spawn_worker = _start_none
     drain(settings)
+
+
+def _start_none(_settings: Settings, *, wait: bool = False) -> None:
+    pass
 
 
 class Workers:
@@ -25,7 +32,7 @@ class Workers:
         self.patience = 600.0
         self.started: list[Any] = []
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["stash_mcp.worker.run"])
+        self._context.set_forkserver_preload(["benchmarks.preloaded"])
 
     def start(self, settings: Settings) -> bool:
         with try_lock(settings.worker_lock_path) as free:

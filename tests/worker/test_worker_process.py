@@ -91,7 +91,7 @@ def test_a_training_whose_worker_is_killed_is_done_by_the_next_one(
     stage: Stage, tmp_path: Path
 ) -> None:
     base = tmp_path / "base"
-    save_tiny_base(base, WORDS, hidden=1024, layers=8)
+    save_tiny_base(base, WORDS, hidden=512, layers=4)
     job = stage.backend.train_reward_model(training(base, epochs=60))
     with worker(stage) as first:
         assert until(lambda: model(stage, job.id).progress.done >= 1)
