@@ -12,6 +12,7 @@ Third-party errors are translated where they enter and never reach a person.
     │   ├── ExamplesError           no conversation can be replayed
     │   ├── BudgetError             the budget is too small for the run
     │   ├── ConfigFileError         another program's configuration that cannot be edited
+    │   ├── VariableError           a variable of the environment
     │   └── ReflectionRefusedError  what an agent wrote for a run; it may submit again
     ├── NotFoundError               an unknown trace, reward model, run or candidate
     ├── NotReadyError               the object exists and is not finished
@@ -26,7 +27,8 @@ Third-party errors are translated where they enter and never reach a person.
     ├── CheckpointError             a reward model's files
     ├── TrainingError               a reward model could not be trained
     ├── InstallError                a skill was not written
-    │   └── InstallConflictError    what is there is not ours, or was edited
+    │   ├── InstallConflictError    what is there is not ours, or was edited
+    │   └── InstallBusyError        somebody else is at it; it may succeed later
     ├── ModelError                  a task or reflection model
     │   ├── RequestRejectedError    this one request; the example scores 0
     │   ├── EmptyReplyError         an answer without text; the example scores 0
@@ -121,6 +123,16 @@ class ConfigFileError(InputError):
         self.reason = reason
 
 
+class VariableError(InputError):
+    """`name` is the variable's."""
+
+    code = "bad_variable"
+
+    def __init__(self, name: str, problem: str, fix: str) -> None:
+        super().__init__(problem, fix)
+        self.name = name
+
+
 class NotFoundError(StashSkillsError):
     code = "not_found"
 
@@ -189,6 +201,10 @@ class InstallConflictError(InstallError):
     def __init__(self, problem: str, fix: str, diff: str) -> None:
         super().__init__(problem, fix)
         self.diff = diff
+
+
+class InstallBusyError(InstallError):
+    code = "install_busy"
 
 
 class ModelError(StashSkillsError):

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast, get_args
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 
-from stash_mcp.errors import InputError
+from stash_mcp.errors import InputError, VariableError
 
 _UNEXPANDED = re.compile(r"^\$\{[^}]*\}$")
 
@@ -106,6 +106,28 @@ def load_settings(
     )
 
 
+def load_usable_settings(
+    environ: Mapping[str, str] | None = None, working_dir: Path | None = None
+) -> tuple[Settings, tuple[VariableError, ...]]:
+    """`load_settings` as if the variables that cannot be used were unset, and what is wrong with
+    them: for telling that, not for work in a place that the person did not name.
+    """
+    usable = dict(os.environ if environ is None else environ)
+    faults: list[VariableError] = []
+    while True:
+        try:
+            return load_settings(usable, working_dir), tuple(faults)
+        except VariableError as error:
+            faults.append(error)
+            del usable[error.name]
+
+
+def refuse_with(faults: Sequence[VariableError]) -> None:
+    """Raises the first one."""
+    if faults:
+        raise faults[0]
+
+
 def _working_dir() -> Path:
     try:
         return Path.cwd()
@@ -120,15 +142,16 @@ def _folder(environ: Mapping[str, str], name: str) -> Path | None:
     if not value or _UNEXPANDED.match(value):
         return None
     if "${" in value:
-        raise InputError(
+        raise VariableError(
+            name,
             f"{name} is '{value}': a variable in it was not filled in.",
             "Correct it in the client's configuration, or leave it out.",
         )
     try:
         return Path(value).expanduser()
     except RuntimeError as error:
-        raise InputError(
-            f"{name} is '{value}', and there is no such home folder.", "Write the path out."
+        raise VariableError(
+            name, f"{name} is '{value}', and there is no such home folder.", "Write the path out."
         ) from error
 
 
@@ -137,8 +160,10 @@ def _install_mode(environ: Mapping[str, str]) -> InstallMode:
     if not value or _UNEXPANDED.match(value):
         return "auto"
     if value not in get_args(InstallMode):
-        raise InputError(
-            f"STASH_MCP_INSTALL is '{value}'.", "Set it to auto, ask or off, or leave it out."
+        raise VariableError(
+            "STASH_MCP_INSTALL",
+            f"STASH_MCP_INSTALL is '{value}'.",
+            "Set it to auto, ask or off, or leave it out.",
         )
     return cast(InstallMode, value)
 
@@ -148,8 +173,10 @@ def _backend(environ: Mapping[str, str]) -> BackendName:
     if not value or _UNEXPANDED.match(value):
         return "local"
     if value not in get_args(BackendName):
-        raise InputError(
-            f"STASH_MCP_BACKEND is '{value}'.", "Set it to local or stash, or leave it out."
+        raise VariableError(
+            "STASH_MCP_BACKEND",
+            f"STASH_MCP_BACKEND is '{value}'.",
+            "Set it to local or stash, or leave it out.",
         )
     return cast(BackendName, value)
 

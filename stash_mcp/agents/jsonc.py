@@ -75,6 +75,19 @@ def take(text: str, path: Sequence[str], *, comments: bool) -> str:
     return _checked(edited, _without(root.value, path), comments)
 
 
+def find(text: str, path: Sequence[str], *, comments: bool) -> Any:
+    """The value at `path`; None where there is none. ConfigFileError where a name on the way stands
+    there more than once: which one its agent reads is not known.
+    """
+    node = parse(text, comments=comments)
+    for name in path:
+        member = _member(text, node, name) if isinstance(node.value, dict) else None
+        if member is None:
+            return None
+        node = member.node
+    return node.value
+
+
 # --- reading ---
 
 

@@ -219,16 +219,11 @@ def _entry_path(row: Agent, text: str) -> tuple[str, ...]:
 
 def _entry(row: Agent, text: str) -> Any:
     if row.format == "toml":
-        value: Any = toml.parse(text)
-        path: tuple[str, ...] = (row.key, NAME)
-    elif not text.strip():
+        servers = toml.parse(text).get(row.key)
+        return servers.get(NAME) if isinstance(servers, dict) else None
+    if not text.strip():
         return None
-    else:
-        value = jsonc.parse(text, comments=row.format == "jsonc").value
-        path = _entry_path(row, text)
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
+    return jsonc.find(text, _entry_path(row, text), comments=row.format == "jsonc")
 
 
 def _with(row: Agent, text: str, entry: Entry) -> str:

@@ -134,7 +134,7 @@ class RunOrder(Frozen):
     install_agents: tuple[str, ...] = ("claude-code",)
     install_scope: Scope = "project"
     min_gain: float = Field(0.0, ge=0, le=1)
-    """Over the seed, held out where that was measured; what is not above it is only staged."""
+    """Over the seed, held out where that was measured; what is below it is only staged."""
 
 
 class StartedRun(Frozen):
@@ -286,12 +286,16 @@ class Backend(Side, Protocol):
 
     def prune(self, *, older_than_days: float, dry_run: bool) -> PruneReport: ...
 
-    def reconcile(self) -> list[Notice]:
-        """Install or stage the skills of finished runs that asked for it; each once."""
+    def reconcile(self, *, at_once: bool = False) -> list[Notice]:
+        """Install or stage the skills of finished runs that asked for it; each once.
+
+        What may pass, such as a full disk, puts one off for a pause; at_once: ends those pauses.
+        """
 
     def take_notices(self, listener: Listener = "agent") -> list[Notice]:
-        """What was installed or staged and this listener was not told yet; each is told once to
-        an agent, by a tool's answer, and once to a person at a command.
+        """What was installed, staged or put off and this listener was not told yet. A server tells
+        its agent once of all that happened since it started and of what nobody was told before; a
+        person is told once, at a command.
         """
 
     def install_skill(self, order: InstallOrder) -> tuple[InstallOutcome, ...]:

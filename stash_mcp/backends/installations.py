@@ -71,6 +71,8 @@ class UninstallOutcome(Frozen):
     """Where the removed file was kept; null where it was gone already."""
     diff: str
     dry_run: bool
+    agents: tuple[str, ...] = ()
+    """All that read the file: several share a folder."""
 
 
 class Origin(Frozen):
@@ -90,6 +92,10 @@ class InstalledSkill(Frozen):
     origin: Origin
     newer_run: str | None
     """A later run of the same skill whose best candidate is another text."""
+    agents: tuple[str, ...] = ()
+    """All that read the file: several share a folder."""
+    line_ends_changed: bool = False
+    """The text is ours but for its line ends, which Git may change."""
 
 
 class InstalledDetail(Frozen):

@@ -21,7 +21,7 @@ from stash_mcp.cli import (
     traces,
     watching,
 )
-from stash_mcp.cli.session import Session, tell_news
+from stash_mcp.cli.session import Session, open_session, tell_news
 
 PROGRAM = "stash-skills"
 HELP = """\
@@ -51,7 +51,7 @@ for group in (
 def run_command(arguments: Sequence[str], session: Session | None) -> int:
     """The exit code of the command that `arguments` name; raises what it raises."""
     command = typer.main.get_command(app)
-    session = session or Session()
+    session = session or open_session()
     try:
         code = _exit_code(lambda: command.main(list(arguments), prog_name=PROGRAM, obj=session))
         if code == 0:

@@ -15,7 +15,7 @@ from stash_mcp.doctor.examine import Questions, examine
 from stash_mcp.doctor.installation import requirements_of
 from stash_mcp.doctor.machine import torch_index
 from stash_mcp.doctor.report import Check, State
-from stash_mcp.settings import stash_access
+from stash_mcp.settings import refuse_with, stash_access
 
 PROBLEMS = 1
 _STYLES: dict[State, str] = {
@@ -58,10 +58,11 @@ def doctor(
     Nothing is sent to a model that is not named. The exit code is 1 where there is a problem;
     warnings are none.
     """
-    session = session_of(context)
+    session = session_of(context, tells_faults=True)
     settings = session.settings
     surroundings = here()
     if install is not None:
+        refuse_with(session.faults)
         installing.start(
             settings,
             surroundings,
@@ -70,7 +71,7 @@ def doctor(
             cpu_torch=torch_index(),
         )
     questions = Questions(tuple(models or ()), api_base, gpu)
-    checks = examine(settings, surroundings, stash_access, questions, session.clock)
+    checks = examine(settings, surroundings, stash_access, questions, session.clock, session.faults)
     if as_json:
         print_json(session.out, {"checks": [check.model_dump() for check in checks]})
     else:

@@ -16,7 +16,12 @@ from stash_mcp.backends.installations import (
 )
 from stash_mcp.cli.printing import print_json, print_raw, print_table, print_text, score
 from stash_mcp.cli.session import Json, Session, session_of
-from stash_mcp.server.installed_results import findings_in_words, gain
+from stash_mcp.server.installed_results import (
+    findings_in_words,
+    gain,
+    gone_in_words,
+    notes_in_words,
+)
 from stash_mcp.server.wording import partial_in_words
 
 Skill = Annotated[
@@ -145,7 +150,7 @@ def _print_list(session: Session, skills: Sequence[InstalledSkill], as_json: boo
                 row.installation.name,
                 row.state,
                 row.installation.version,
-                row.installation.agent,
+                ", ".join(row.agents) or row.installation.agent,
                 score(row.origin.score),
                 score(gain(row)),
                 row.installation.run_id,
@@ -160,6 +165,8 @@ def _print_list(session: Session, skills: Sequence[InstalledSkill], as_json: boo
 def _print_detail(session: Session, detail: InstalledDetail) -> None:
     skill = detail.skill
     print_text(session.out, f"{skill.installation.path}: {skill.state}", style="bold")
+    for note in notes_in_words(skill):
+        print_text(session.out, note)
     if skill.origin.reward_model_id:
         print_text(session.out, f"Scored by the reward model {skill.origin.reward_model_id}.")
     if skill.newer_run:
@@ -221,6 +228,8 @@ def uninstall(
     print_text(session.out, f"{done} {outcome.installation.path}.")
     if outcome.backup:
         print_text(session.out, f"A copy {'would be' if dry_run else 'is'} in {outcome.backup}.")
+    if gone := gone_in_words(outcome):
+        print_text(session.out, gone)
     if dry_run:
         print_raw(session.out, outcome.diff)
 

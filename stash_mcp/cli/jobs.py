@@ -60,7 +60,7 @@ def _installed(session: Session, job: Job) -> Job:
     for _ in range(INSTALLING_POLLS):
         if not isinstance(job, Run) or job.status is not JobStatus.SUCCEEDED:
             return job
-        if job.install_state != "waiting":
+        if job.install_state != "waiting" or job.install_note:
             return job
         session.backend.reconcile()
         job = session.backend.get_run(job.id)

@@ -15,8 +15,14 @@ from rich.console import Console
 from stash_mcp.backends.base import Backend
 from stash_mcp.backends.both import open_backends
 from stash_mcp.cli.printing import print_text
-from stash_mcp.errors import StashSkillsError
-from stash_mcp.settings import BackendName, Settings, load_settings
+from stash_mcp.errors import StashSkillsError, VariableError
+from stash_mcp.settings import (
+    BackendName,
+    Settings,
+    load_settings,
+    load_usable_settings,
+    refuse_with,
+)
 
 # Where no terminal says how wide it is, nothing is cut or wrapped.
 _UNLIMITED_WIDTH = 100_000
@@ -30,7 +36,9 @@ def _console(*, stderr: bool) -> Console:
 
 @dataclass
 class Session:
-    """`open_backend` is called when a command first needs the backend."""
+    """`open_backend` is called when a command first needs the backend. faults: of variables that
+    `settings` takes for unset; only what tells of them works then.
+    """
 
     settings: Settings = field(default_factory=load_settings)
     open_backend: Callable[[Settings], Backend] = open_backends
@@ -38,6 +46,7 @@ class Session:
     err: Console = field(default_factory=lambda: _console(stderr=True))
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], None] = time.sleep
+    faults: tuple[VariableError, ...] = ()
 
     @cached_property
     def backend(self) -> Backend:
@@ -61,8 +70,17 @@ def tell_news(session: Session) -> None:
             print_text(session.err, notice.note)
 
 
-def session_of(context: typer.Context) -> Session:
-    return cast(Session, context.obj)
+def open_session() -> Session:
+    settings, faults = load_usable_settings()
+    return Session(settings, faults=faults)
+
+
+def session_of(context: typer.Context, *, tells_faults: bool = False) -> Session:
+    """Raises VariableError for a variable that cannot be used, unless the command tells of it."""
+    session = cast(Session, context.obj)
+    if not tells_faults:
+        refuse_with(session.faults)
+    return session
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value, for programs.")]

@@ -85,7 +85,8 @@ def setup(
     else:
         _print_steps(session, steps, order, only_shown)
         _print_end(session, steps, surroundings, order, named=bool(agents or all))
-    if any(step.action in FAILED for step in steps):
+    not_done = FAILED if only_shown else (*FAILED, "by hand")
+    if any(step.action in not_done for step in steps):
         raise typer.Exit(NOT_DONE)
 
 

@@ -5,12 +5,12 @@ granularity, whole traces before steps, targets by trace id and step; then one s
 """
 
 import random
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from stash_mcp.datasets.shortage import MIN_PAIRS, too_few_pairs
+from stash_mcp.datasets.shuffling import LONGEST, shuffled_front
 from stash_mcp.datasets.targets import (
     GRANULARITIES,
     Target,
@@ -69,17 +69,21 @@ def build_pairs(
     """The pairs in their seeded order, at most `max_pairs` (2 or more).
 
     Annotations on other traces are ignored. Each rated target is rendered once, and its pairs
-    share that string. Time and 8 bytes of memory grow with all pairs before the cap: about 0.3 s
-    a million. PairsError for fewer than 2.
+    share that string. Time grows with all pairs before the cap, about 0.2 s a million. PairsError
+    for fewer than 2, and for more than four billion.
     """
     known: list[str] = []
     blocks = _blocks(_rated_targets(traces, sum_ratings(annotations), known))
     total = sum(len(block) for block in blocks)
     if total < MIN_PAIRS:
         raise _too_few(annotations, set(known))
-    order = array("Q", range(total))
-    random.Random(_SEED).shuffle(order)
-    return tuple(_pair(blocks, index) for index in order[:max_pairs])
+    if total > LONGEST:
+        raise PairsError(
+            f"The ratings give {total:,} preference pairs, more than can be put in order.",
+            "Train on a part of the conversations (trace_ids).",
+        )
+    chosen = shuffled_front(total, max_pairs, _SEED)
+    return tuple(_pair(blocks, index) for index in chosen)
 
 
 def _rated_targets(

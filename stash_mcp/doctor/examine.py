@@ -7,7 +7,7 @@ from datetime import datetime
 from stash_mcp.agents.surroundings import Surroundings
 from stash_mcp.doctor import agents, installation, installing, library, machine, services
 from stash_mcp.doctor.report import Check, problem
-from stash_mcp.errors import StashSkillsError
+from stash_mcp.errors import StashSkillsError, VariableError
 from stash_mcp.settings import Settings, StashAccess
 
 
@@ -29,11 +29,16 @@ def examine(
     stash: Callable[[], StashAccess],
     questions: Questions,
     clock: Callable[[], datetime],
+    faults: Sequence[VariableError] = (),
 ) -> tuple[Check, ...]:
-    """Every check. A check that cannot be made is a problem of its own; none stops another."""
+    """Every check. A check that cannot be made is a problem of its own; none stops another.
+
+    faults: of variables that `settings` takes for unset.
+    """
     going_on = installing.state(settings.home, clock())
     torch = installation.version("torch")
     checks: list[tuple[str, Callable[[], Check | Sequence[Check]]]] = [
+        ("environment", lambda: [problem("environment", row.problem, row.fix) for row in faults]),
         ("python", lambda: installation.python(surroundings)),
         ("versions", installation.versions),
         ("local pipeline", lambda: installation.local_part(surroundings, going_on)),

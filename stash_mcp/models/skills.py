@@ -22,8 +22,8 @@ class InstallTarget(Frozen):
 class InstallWish(Frozen):
     """What happens to a run's skill when the run ends.
 
-    auto: the best candidate is installed into every target, if it beats the seed by more than
-    `min_gain` and nothing stands against it; else it is staged, with the reason. ask: it is staged.
+    auto: the best candidate is installed into every target, if it beats the seed, by `min_gain` at
+    least, and nothing stands against it; else it is staged, with the reason. ask: it is staged.
     """
 
     mode: InstallMode = "auto"

@@ -4,12 +4,15 @@ What is imported here is what a client waits for at the start. The tools, resour
 are in `contents.py`, which is imported when one of them is first asked for.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
+import anyio.lowlevel
 import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.extension import Extension
@@ -32,6 +35,7 @@ from pydantic.networks import AnyUrl
 
 from stash_mcp import __version__
 from stash_mcp.errors import StashSkillsError
+from stash_mcp.server.addresses import check_length
 from stash_mcp.server.opening import LazyBackend, Once
 from stash_mcp.server.refusals import (
     refusal,
@@ -46,6 +50,8 @@ if TYPE_CHECKING:
     from stash_mcp.backends.base import Backend
     from stash_mcp.models import Notice
     from stash_mcp.server.offerings import Offerings
+
+logger = logging.getLogger(__name__)
 
 NAME = "stash-skills"
 POLL_SECONDS = 0.25
@@ -104,6 +110,7 @@ class SkillServer(MCPServer[Any]):
         )
         self.contents = Once(contents)
         self._take_notices = take_notices
+        self._untold: list[str] = []
         self._prepare = prepare
 
     async def _contents(self) -> MCPServer[Any]:
@@ -123,10 +130,10 @@ class SkillServer(MCPServer[Any]):
         contents = await self._contents()
         try:
             _refuse_unknown(await contents.list_tools(), name, arguments)
-            answer = await contents.call_tool(name, arguments, context)
-            return await self._with_notices(answer)
+            answer = await contents.call_tool(name, _given(arguments), context)
         except (ToolError, StashSkillsError) as error:
             return refusal(name, error)
+        return await self._with_notices(answer)
 
     async def list_resources(self) -> list[Resource]:
         return await (await self._contents()).list_resources()
@@ -137,6 +144,7 @@ class SkillServer(MCPServer[Any]):
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
     ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        check_length(str(uri))
         contents = await self._contents()
         try:
             return await contents.read_resource(uri, context)
@@ -173,12 +181,33 @@ class SkillServer(MCPServer[Any]):
         """The answer and what the watcher did since the last one, as text and structured."""
         if not isinstance(answer, CallToolResult) or answer.is_error:
             return answer
-        said = [notice.note for notice in await anyio.to_thread.run_sync(self._take_notices)]
+        said = await self._news()
         if not said:
             return answer
         content = [*answer.content, *(TextContent(type="text", text=note) for note in said)]
         structured = {**(answer.structured_content or {}), "notices": said}
         return answer.model_copy(update={"content": content, "structured_content": structured})
+
+    async def _news(self) -> list[str]:
+        """What the watcher did and no answer has told. The answer that it goes into is finished:
+        news that cannot be had do not change it.
+        """
+        try:
+            # A notice is given out once: a call that is cancelled now must not lose it.
+            with anyio.CancelScope(shield=True):
+                taken = await anyio.to_thread.run_sync(self._take_notices)
+        except Exception as error:  # noqa: BLE001 - the call has been made, and has its answer
+            logger.warning("What the watcher did cannot be told: %s", error)
+            taken = []
+        self._untold += [notice.note for notice in taken]
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        said, self._untold = self._untold, []
+        return said
+
+
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Clients send null for what a model has left out."""
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _refuse_unknown(tools: list[Tool], name: str, arguments: dict[str, Any]) -> None:

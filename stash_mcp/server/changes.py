@@ -5,13 +5,14 @@ of resources, the runs that were not over. Which runs there are is looked up mor
 that reads them all.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from stash_mcp.backends.base import Backend
 from stash_mcp.backends.ids import is_stash
-from stash_mcp.errors import NotFoundError
+from stash_mcp.errors import NotFoundError, StashError
 from stash_mcp.models import Run
 from stash_mcp.server.resource_uris import run_id_of
 
@@ -62,11 +63,11 @@ class Changes:
         """Note how things stand that were not looked at before: later looks compare with that."""
         with self._lock:
             backend = self._library()
+            if interest.lists and self._over is None:
+                self._over = self._relist(backend)
             for run_id in _run_ids(interest.uris):
                 if run_id not in self._looks:
                     self._looks[run_id] = self._text(backend, run_id)
-            if interest.lists and self._over is None:
-                self._over = self._relist(backend)
 
     def look(self, interest: Interest) -> Changed:
         """What is not as it was at the last look, or when it was remembered."""
@@ -98,6 +99,9 @@ class Changes:
     def _relist(self, backend: Backend | None) -> dict[str, bool]:
         self._listed_at = self._clock()
         runs = [] if backend is None else backend.known_runs()
+        for run in runs:
+            if is_stash(run.id):
+                self._stash_runs.setdefault(run.id, (float("-inf"), run))
         return {run.id: run.status.is_final for run in runs}
 
     def _text(self, backend: Backend | None, run_id: str) -> str | None:
@@ -115,7 +119,10 @@ class Changes:
         now = self._clock()
         asked_at, run = self._stash_runs.get(run_id, (float("-inf"), None))
         if now - asked_at >= STASH_SECONDS:
-            run = _find(backend, run_id)
+            # Without a key or a network it stays as it was last seen, and others are told of all
+            # the same.
+            with contextlib.suppress(StashError):
+                run = _find(backend, run_id)
             self._stash_runs[run_id] = now, run
         return run
 

@@ -16,7 +16,7 @@ from stash_mcp.server.skill_tools import SkillTools
 from stash_mcp.server.sync_tool import SyncTool
 from stash_mcp.server.trace_tools import TraceTools
 from stash_mcp.server.training_tools import TrainingTools
-from stash_mcp.settings import load_settings
+from stash_mcp.settings import load_settings, load_usable_settings
 
 
 def build_contents(
@@ -32,7 +32,7 @@ def build_contents(
         ReflectionTools(backend),
         SkillTools(backend),
         InstalledTools(backend),
-        DoctorTool(load_settings),
+        DoctorTool(load_usable_settings),
         SyncTool(backend, load_settings),
     )
     return MCPServer(

@@ -1,6 +1,6 @@
 """The tool that looks at this installation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
@@ -13,10 +13,11 @@ from stash_mcp.doctor.examine import Questions, examine
 from stash_mcp.doctor.installation import requirements_of
 from stash_mcp.doctor.machine import torch_index
 from stash_mcp.doctor.report import Check, State
+from stash_mcp.errors import VariableError
 from stash_mcp.server.parameters import given, make_tool
 from stash_mcp.server.results import Part, Result
 from stash_mcp.server.shortening import fit, shorten
-from stash_mcp.settings import Settings, stash_access
+from stash_mcp.settings import Settings, refuse_with, stash_access
 
 _SAID_CHARACTERS = 400
 _ANSWER_BYTES = 6_000
@@ -51,9 +52,11 @@ class DoctorResult(Result):
 
 
 class DoctorTool:
-    """settings: read anew for each call, as the environment is the server's."""
+    """settings: read anew for each call, as the environment is the server's; with what is wrong
+    with its variables.
+    """
 
-    def __init__(self, settings: Callable[[], Settings]) -> None:
+    def __init__(self, settings: Callable[[], tuple[Settings, Sequence[VariableError]]]) -> None:
         self._settings = settings
 
     def tools(self) -> list[Tool]:
@@ -74,14 +77,16 @@ class DoctorTool:
         """Use this when something does not work, or before the first training: says what is
         missing here and how to get it. Install only if the person agrees: it downloads about 1 GB.
         """
-        settings, surroundings = self._settings(), here()
+        (settings, faults), surroundings = self._settings(), here()
         if install:
+            refuse_with(faults)
             requirements = requirements_of(install)
             installing.start(
                 settings, surroundings, requirements, now=_now(), cpu_torch=torch_index()
             )
         questions = Questions(models, given(api_base), gpu)
-        return DoctorResult.of(examine(settings, surroundings, stash_access, questions, _now))
+        checks = examine(settings, surroundings, stash_access, questions, _now, faults)
+        return DoctorResult.of(checks)
 
 
 def _now() -> datetime:

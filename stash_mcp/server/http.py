@@ -15,6 +15,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
 from stash_mcp.backends.both import open_backends
+from stash_mcp.server.admission import Admission
 from stash_mcp.server.app import build_server
 from stash_mcp.server.bearer import BearerGuard
 from stash_mcp.server.http_token import Token, token_of
@@ -86,13 +87,14 @@ def http_app(server: MCPServer[Any], names: Sequence[str], token: str | None) ->
     port it is not ours. A web page that had a name of its own point here has another one.
     """
     origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in names]
-    app = server.streamable_http_app(
+    inner = server.streamable_http_app(
         streamable_http_path=PATH,
         transport_security=TransportSecuritySettings(
             allowed_hosts=[*names, *_any_port(names)],
             allowed_origins=[*origins, *_any_port(origins)],
         ),
     )
+    app = Admission(inner, names)
     return app if token is None else BearerGuard(app, token)
 
 

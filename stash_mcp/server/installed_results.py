@@ -14,7 +14,7 @@ from stash_mcp.backends.installations import (
 )
 from stash_mcp.models import Installation, Run
 from stash_mcp.server.results import Part, Result
-from stash_mcp.server.shortening import characters_within, fit, next_offset, rounded, shorten
+from stash_mcp.server.shortening import fit, next_offset, rounded, shorten_within
 from stash_mcp.server.wording import partial_in_words
 
 DIFF_BYTES = 9_000
@@ -93,6 +93,7 @@ class InstalledRow(Part):
     score: float | None = None
     gain: float | None = Field(None, description="Over the seed; held out if that was measured")
     newer_run: str | None = None
+    note: str | None = Field(None, description="Tell the person")
 
     @classmethod
     def of(cls, skill: InstalledSkill) -> "InstalledRow":
@@ -105,7 +106,31 @@ class InstalledRow(Part):
             score=rounded(origin.score),
             gain=rounded(gain(skill)),
             newer_run=skill.newer_run,
+            note=" ".join(notes_in_words(skill)) or None,
         )
+
+
+def notes_in_words(skill: InstalledSkill) -> list[str]:
+    """What the state does not tell."""
+    notes = []
+    if len(skill.agents) > 1:
+        notes.append(f"{listed(skill.agents)} share this file.")
+    if skill.line_ends_changed and skill.state in ("current", "newer available"):
+        notes.append("Its line ends were changed, to CRLF; the text is the same.")
+    return notes
+
+
+def gone_in_words(outcome: UninstallOutcome) -> str | None:
+    """For whom else a file is gone; None where only one agent reads it."""
+    if len(outcome.agents) < 2:
+        return None
+    gone = "would be gone" if outcome.dry_run else "is gone"
+    return f"{listed(outcome.agents)} share this file: it {gone} for all of them."
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def gain(skill: InstalledSkill) -> float | None:
@@ -167,6 +192,7 @@ class UninstallResult(Result):
     dry_run: bool = Field(description="Nothing was removed")
     backup: str | None = Field(None, description="Where the removed file is kept")
     diff: str | None = Field(None, description="In a dry run")
+    note: str | None = Field(None, description="Tell the person")
 
     @classmethod
     def of(cls, outcome: UninstallOutcome) -> "UninstallResult":
@@ -176,8 +202,9 @@ class UninstallResult(Result):
             dry_run=outcome.dry_run,
             backup=outcome.backup,
             diff=_short(outcome.diff) if outcome.dry_run else None,
+            note=gone_in_words(outcome),
         )
 
 
 def _short(diff: str) -> str:
-    return shorten(diff, characters_within(diff, DIFF_BYTES))
+    return shorten_within(diff, DIFF_BYTES)

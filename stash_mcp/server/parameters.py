@@ -12,11 +12,11 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from stash_mcp.server.schemas import slim, slim_result
+from stash_mcp.server.schemas import LARGEST, slim, slim_result
 from stash_mcp.settings import BackendName
 
 Limit = Annotated[int, Field(ge=1, le=100, description="Rows at most")]
-Offset = Annotated[int, Field(ge=0, le=10**9, description="next_offset of the page before")]
+Offset = Annotated[int, Field(ge=0, le=LARGEST, description="next_offset of the last page")]
 TraceId = Annotated[str, Field(min_length=1, description="As in list_traces")]
 RunId = Annotated[str, Field(min_length=1, description="As in list_runs")]
 JobId = Annotated[str, Field(min_length=1, description="Of a run, or of a model in training")]
@@ -28,8 +28,8 @@ Where = Annotated[
     Literal["default", "local", "stash"],
     Field(description="This machine, or the hosted Stash; a setting has the default"),
 ]
-AtLeast0 = Annotated[int, Field(ge=0)]
-AtLeast1 = Annotated[int, Field(ge=1)]
+AtLeast0 = Annotated[int, Field(ge=0, le=LARGEST)]
+AtLeast1 = Annotated[int, Field(ge=1, le=LARGEST)]
 Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 

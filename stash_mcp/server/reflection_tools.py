@@ -39,7 +39,7 @@ class ReflectionTools:
     def submit_reflection(
         self,
         run_id: RunId,
-        number: Annotated[int, Field(ge=1, description="As in get_reflection")],
+        number: Annotated[AtLeast1, Field(description="As in get_reflection")],
         body: Annotated[str, Field(description="For kind body: all of it, Markdown")] = "",
         name: Annotated[str, Field(description="For kind identity")] = "",
         description: Annotated[str, Field(description="For kind identity")] = "",

@@ -22,9 +22,9 @@ from stash_mcp.server.money import spent
 from stash_mcp.server.shortening import (
     MODEL_CHARACTERS,
     REASON_CHARACTERS,
-    characters_within,
     one_line,
     shorten,
+    shorten_within,
 )
 from stash_mcp.server.wording import (
     accuracy_in_words,
@@ -144,5 +144,5 @@ def _diff(run: Run, candidates: Sequence[Candidate]) -> str:
     for row in candidates:
         if row.number == run.best_candidate and row.number != candidates[0].number:
             diff = changes(row, candidates[0])
-            return fenced(shorten(diff, characters_within(diff, DIFF_BYTES)), "diff")
+            return fenced(shorten_within(diff, DIFF_BYTES), "diff")
     return "The seed is the best so far." if candidates else ""

@@ -28,7 +28,9 @@ from mcp.types import (
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from stash_mcp.errors import StashSkillsError
+from stash_mcp.server.addresses import check_known, check_length, check_number
 from stash_mcp.server.opening import Once
+from stash_mcp.server.refusals import in_words
 
 if TYPE_CHECKING:
     from stash_mcp.backends.base import Backend
@@ -104,7 +106,10 @@ class Requests:
     # --- listening ---
 
     async def _subscribe(self, context: _Context, params: SubscribeRequestParams) -> HandlerResult:
-        await (await in_thread(self._subscriptions)).subscribe(context.session, uri=params.uri)
+        subscriptions = await in_thread(self._subscriptions)
+        check_number(subscriptions.addresses(context.session) | {params.uri})
+        await in_thread(lambda: check_known(self._library, params.uri))
+        await subscriptions.subscribe(context.session, uri=params.uri)
         return EmptyResult()
 
     async def _unsubscribe(
@@ -116,6 +121,10 @@ class Requests:
     async def _stream(
         self, context: _Context, params: SubscriptionsListenRequestParams
     ) -> HandlerResult:
+        asked = params.notifications.resource_subscriptions or []
+        check_number(asked)
+        for uri in asked:
+            check_length(uri)
         if "taskIds" in (params.notifications.model_extra or {}):
             require_client_extension(context, TASKS_EXTENSION)
         return await (await in_thread(self._subscriptions)).stream(context, params)
@@ -139,9 +148,11 @@ class Requests:
         return await in_thread(lambda: self._offerings().list_skills(params.cursor))
 
     async def _get_skill(self, _context: _Context, params: SkillParams) -> HandlerResult:
+        check_length(params.uri)
         return await in_thread(lambda: self._offerings().get_skill(params.uri))
 
     async def _read_directory(self, _context: _Context, params: DirectoryParams) -> HandlerResult:
+        check_length(params.uri)
         return await in_thread(lambda: self._offerings().read_directory(params.uri, params.cursor))
 
 
@@ -150,4 +161,4 @@ async def in_thread(work: Callable[[], T]) -> T:
     try:
         return await anyio.to_thread.run_sync(work)
     except StashSkillsError as error:
-        raise MCPError(INTERNAL_ERROR, str(error)) from error
+        raise MCPError(INTERNAL_ERROR, in_words(error)) from error

@@ -33,6 +33,10 @@ def report_uri(run_id: str) -> str:
     return REPORT.replace("{run_id}", _quoted(run_id))
 
 
+def candidate_uri(run_id: str, number: int) -> str:
+    return CANDIDATE.replace("{run_id}", _quoted(run_id)).replace("{candidate}", str(number))
+
+
 def installed_text_uri(skill: str) -> str:
     return INSTALLED_TEXT.replace("{skill}", _quoted(skill))
 

@@ -1,7 +1,8 @@
 """What can be read by its address: runs, reports, candidates, conversations, skills.
 
 Each is a template; a result fits into 10,000 tokens, but for the files of offered skills, which
-are given byte for byte. Reading blocks, and the SDK calls these functions in threads.
+are given byte for byte, and a candidate's text, which is whole. Reading blocks, and the SDK calls
+these functions in threads.
 """
 
 from collections.abc import Callable
@@ -24,8 +25,9 @@ from stash_mcp.server.job_results import JobState
 from stash_mcp.server.jobs import find_job
 from stash_mcp.server.offered_skills import OfferedSkills
 from stash_mcp.server.opening import LazyBackend
+from stash_mcp.server.refusals import in_words
 from stash_mcp.server.report import report
-from stash_mcp.server.shortening import characters_within, shorten
+from stash_mcp.server.shortening import shorten_within
 from stash_mcp.server.skill_results import SKILL_BYTES
 from stash_mcp.server.trace_text import trace_text
 
@@ -117,8 +119,7 @@ class Resources:
             raise NotFoundError(
                 f"'{candidate}' is no number of a candidate.", "They count from 0, the seed."
             )
-        text = find(candidates, run_id, number).skill
-        return shorten(text, characters_within(text, SKILL_BYTES))
+        return find(candidates, run_id, number).skill
 
     def _installed(self, skill: str) -> str:
         return InstalledList.page(self._places(skill), _MOST_PLACES, 0).model_dump_json(indent=2)
@@ -140,9 +141,9 @@ def _read(read: Callable[[], str]) -> str:
     try:
         return read()
     except NotFoundError as error:
-        raise ResourceNotFoundError(str(error)) from error
+        raise ResourceNotFoundError(in_words(error)) from error
     except StashSkillsError as error:
-        raise ResourceError(str(error)) from error
+        raise ResourceError(in_words(error)) from error
 
 
 def _judge(backend: Backend, reward_model_id: str) -> RewardModel | None:
@@ -162,7 +163,7 @@ def _text_on_disk(skill: str, places: list[InstalledSkill]) -> str:
         except OSError:
             # It was there a moment ago.
             continue
-        return shorten(text, characters_within(text, SKILL_BYTES))
+        return shorten_within(text, SKILL_BYTES)
     raise NotFoundError(
         f"The file of the skill '{skill}' is gone from every place it was installed in.",
         f'rollback_skill(skill="{skill}") brings it back.',

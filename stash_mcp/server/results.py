@@ -11,7 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 
 from stash_mcp.backends.base import ImportReport, TraceDetail, TracePage
 from stash_mcp.models import Annotation, Rating, Step, TraceSummary
-from stash_mcp.server.shortening import fit, next_offset, one_line, shorten
+from stash_mcp.server.shortening import (
+    PAGE_BYTES,
+    first_within,
+    fit,
+    next_offset,
+    one_line,
+    shorten,
+)
 
 TITLE_CHARACTERS = 120
 COMMENT_CHARACTERS = 400
@@ -20,6 +27,7 @@ INPUT_CHARACTERS = 2000
 METADATA_CHARACTERS = 500
 IDS_SHOWN = 40
 ANNOTATIONS_SHOWN = 8
+_ANNOTATIONS_BYTES = 6_000
 
 
 class Part(BaseModel):
@@ -152,7 +160,7 @@ class TraceList(Result):
 
 
 class StepView(Part):
-    step: int = Field(description="Its number, for annotate_trace")
+    step: int = Field(description="For annotate_trace")
     role: str
     content: str
     tool_name: str | None = None
@@ -171,8 +179,8 @@ class StepView(Part):
             content=shorten(step.content, characters),
             tool_name=step.tool_name,
             tool_input=_tool_input(step),
-            annotations=_shown(here) or None,
-            annotations_left_out=_left_out(here),
+            annotations=(shown := _shown(here)) or None,
+            annotations_left_out=_left_out(here, shown),
         )
 
 
@@ -183,8 +191,24 @@ class TraceView(Result):
     total_steps: int
     steps: tuple[StepView, ...]
     next_step: int | None = Field(None, description="from_step of the next page")
-    annotations: tuple[AnnotationRow, ...] = Field(description="On the whole conversation")
+    annotations: tuple[AnnotationRow, ...] = Field(description="On the whole")
     annotations_left_out: int | None = None
+    text: str | None = None
+    next_offset: int | None = None
+
+    @classmethod
+    def in_full(cls, detail: TraceDetail, text: str, offset: int) -> "TraceView":
+        """A page of the text of one step, from the character `offset` on."""
+        trace = detail.trace
+        page = first_within(text[offset:], PAGE_BYTES)
+        return cls(
+            trace_id=trace.id,
+            total_steps=len(trace.steps),
+            steps=(),
+            annotations=(),
+            text=page,
+            next_offset=next_offset(offset, len(page), len(text)),
+        )
 
     @classmethod
     def of(cls, detail: TraceDetail, from_step: int, characters: int) -> "TraceView":
@@ -204,8 +228,8 @@ class TraceView(Result):
             total_steps=len(trace.steps),
             steps=steps,
             next_step=next_offset(from_step, len(steps), len(trace.steps)),
-            annotations=_shown(whole),
-            annotations_left_out=_left_out(whole),
+            annotations=(shown := _shown(whole)),
+            annotations_left_out=_left_out(whole, shown),
         )
 
 
@@ -223,8 +247,9 @@ def _tool_input(step: Step) -> str | None:
 
 
 def _shown(annotations: Sequence[Annotation]) -> tuple[AnnotationRow, ...]:
-    return tuple(AnnotationRow.of(row) for row in annotations[:ANNOTATIONS_SHOWN])
+    rows = (AnnotationRow.of(row) for row in annotations[:ANNOTATIONS_SHOWN])
+    return fit(rows, _ANNOTATIONS_BYTES)
 
 
-def _left_out(annotations: Sequence[Annotation]) -> int | None:
-    return max(0, len(annotations) - ANNOTATIONS_SHOWN) or None
+def _left_out(annotations: Sequence[Annotation], shown: Sequence[AnnotationRow]) -> int | None:
+    return len(annotations) - len(shown) or None

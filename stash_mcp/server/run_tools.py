@@ -14,6 +14,7 @@ from stash_mcp.server.jobs import queue_places, stop
 from stash_mcp.server.opening import LazyBackend
 from stash_mcp.server.parameters import (
     Above0,
+    AtLeast0,
     AtLeast1,
     JobId,
     Limit,
@@ -181,8 +182,8 @@ class RunTools:
             Until, Field(description="What ends the wait: any news, or only the job's end")
         ] = "news",
         after_event: Annotated[
-            int,
-            Field(ge=0, description="last_event of the last answer: newer ones are news"),
+            AtLeast0,
+            Field(description="last_event of the last answer: newer ones are news"),
         ] = 0,
     ) -> JobState:
         """Use this to see where a run or a training stands, or to wait for it: progress, scores,

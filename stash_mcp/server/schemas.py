@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Schema = dict[str, Any]
+LARGEST = 2**63 - 1
+"""Of the whole numbers that the library can hold: a bound that says nothing to a reader."""
 _NULL = {"type": "null"}
 _PARTS = "#/$defs/"
 
@@ -52,7 +54,11 @@ def _slim(value: object) -> object:
 
 
 def _is_idle(key: str, value: object) -> bool:
-    return (key == "title" and isinstance(value, str)) or (key == "default" and value in ("", []))
+    return (
+        (key == "title" and isinstance(value, str))
+        or (key == "default" and value in ("", []))
+        or (key == "maximum" and value == LARGEST)
+    )
 
 
 def _nullable(schema: Schema) -> bool:

@@ -6,12 +6,13 @@ from pydantic import Field
 
 from stash_mcp.models import Candidate, Run
 from stash_mcp.server.candidates import Against, changes, find, lineage, parent_of, telling_line
+from stash_mcp.server.resource_uris import candidate_uri
 from stash_mcp.server.results import Part, Result
-from stash_mcp.server.shortening import characters_within, fit, next_offset, one_line, shorten
+from stash_mcp.server.shortening import fit, next_offset, one_line, shorten_within
 from stash_mcp.server.wording import PARTIAL
 
 SKILL_BYTES = 22_000
-DIFF_BYTES = 9_000
+DIFF_BYTES = 7_500
 SCORES_BYTES = 3_000
 LINE_CHARACTERS = 160
 
@@ -65,10 +66,10 @@ class CandidateText(Part):
         scores = example_scores(candidate, seed)
         page = fit(scores[offset : offset + limit], SCORES_BYTES)
         return cls(
-            skill=shorten(skill, characters_within(skill, SKILL_BYTES)),
+            skill=shorten_within(skill, SKILL_BYTES),
             lineage=lineage(candidates, candidate),
             diff_to=other.number,
-            diff=shorten(difference, characters_within(difference, DIFF_BYTES)),
+            diff=shorten_within(difference, DIFF_BYTES),
             scores=page,
             scores_total=len(scores),
             scores_next_offset=next_offset(offset, len(page), len(scores)),
@@ -130,13 +131,17 @@ class CandidateList(Result):
         offset: int,
     ) -> "CandidateList":
         candidate = find(candidates, run.id, number)
+        text = CandidateText.of(candidate, candidates, against, limit, offset)
+        # Nobody should install what they could not read to its end.
+        uri = candidate_uri(run.id, number)
+        whole = "" if text.skill == candidate.skill else f"The whole text is the resource {uri}. "
         return cls(
             run_id=run.id,
             partial=run.partial,
             candidates=(CandidateRow.of(candidate, candidates),),
             total=len(candidates),
-            text=CandidateText.of(candidate, candidates, against, limit, offset),
-            next=_marked(run, "If the person agrees, install_skill(run_id, candidate=N)."),
+            text=text,
+            next=_marked(run, f"{whole}If the person agrees, install_skill(run_id, candidate=N)."),
         )
 
 

@@ -11,6 +11,7 @@ from stash_mcp.errors import NotFoundError
 from stash_mcp.server import resource_uris as uris
 from stash_mcp.server.catalogue import offset_of, page_of, skill_file
 from stash_mcp.server.offered_skills import OfferedSkills
+from stash_mcp.server.refusals import in_words
 from stash_mcp.server.shortening import fit, next_offset
 from stash_mcp.skills.shipped import SKILL_FILE, SkillFolder
 
@@ -87,7 +88,7 @@ def _found(skills: OfferedSkills, name: str) -> SkillFolder:
     try:
         return skills.find(name)
     except NotFoundError as error:
-        raise MCPError(INVALID_PARAMS, str(error)) from error
+        raise MCPError(INVALID_PARAMS, in_words(error)) from error
 
 
 def _parts(uri: str) -> tuple[str, str]:

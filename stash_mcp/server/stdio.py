@@ -1,5 +1,7 @@
 """Serving over standard input and output, and leaving at once."""
 
+import contextlib
+import math
 import threading
 from collections.abc import AsyncIterable
 from datetime import UTC, datetime
@@ -9,14 +11,18 @@ import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server import MCPServer
 from mcp.server.stdio import stdio_server
+from mcp.shared._stream_protocols import WriteStream
 from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError
 
+from stash_mcp.errors import VariableError
 from stash_mcp.server.app import build_server
+from stash_mcp.server.input import Messages, take_input
 from stash_mcp.server.leaving import leave, leave_on_signals
 from stash_mcp.server.logs import log_plainly
 from stash_mcp.server.opening import LazyBackend, Once
 from stash_mcp.server.watching import watch_in_background
-from stash_mcp.settings import load_settings
+from stash_mcp.settings import load_usable_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +37,9 @@ GRACE_SECONDS = 0.1
 def serve() -> NoReturn:
     """Serve the library of this user until the client closes standard input, or a signal."""
     log_plainly()
-    settings = load_settings()
+    settings, faults = load_usable_settings()
+    if faults:
+        _serve_refusals(settings, faults[0])
     began_at = datetime.now(UTC)
     opener = Once(lambda: _import_opener(settings, began_at))
     backend = LazyBackend(lambda: opener()())
@@ -44,6 +52,16 @@ def serve() -> NoReturn:
             has_library=settings.library_path.exists,
         )
     )
+
+
+def _serve_refusals(settings: "Settings", fault: VariableError) -> NoReturn:
+    """A client shows what a tool says, and hides why a server did not start."""
+
+    def refuse() -> "Backend":
+        raise fault
+
+    server = build_server(refuse, settings.project_dir, has_library=lambda: False)
+    serve_stdio(server)
 
 
 def _import_opener(settings: "Settings", began_at: datetime) -> "Callable[[], Backend]":
@@ -66,10 +84,22 @@ def serve_stdio(server: MCPServer[Any]) -> NoReturn:
 
 async def _serve(server: MCPServer[Any]) -> None:
     inner = server._lowlevel_server
-    onward, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    async with stdio_server() as (from_client, to_client), anyio.create_task_group() as tasks:
+    # Without a bound: what has come is taken off the input, or its end would not be seen while
+    # one message holds up the next ones.
+    onward, messages = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+    refused, refusals = anyio.create_memory_object_stream[JSONRPCError](math.inf)
+    lines = Messages(take_input(), refused.send_nowait)
+    async with (
+        messages,
+        refused,
+        refusals,
+        stdio_server(lines) as (from_client, to_client),
+        anyio.create_task_group() as tasks,
+    ):
         tasks.start_soon(_pass_on, from_client, onward)
+        tasks.start_soon(_send_back, refusals, to_client)
         await inner.run(messages, to_client, inner.create_initialization_options())
+        tasks.cancel_scope.cancel()
 
 
 async def _pass_on(
@@ -84,3 +114,11 @@ async def _pass_on(
         end = threading.Timer(GRACE_SECONDS, leave)
         end.daemon = True
         end.start()
+
+
+async def _send_back(
+    refusals: AsyncIterable[JSONRPCError], to_client: WriteStream[SessionMessage]
+) -> None:
+    with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+        async for refusal in refusals:
+            await to_client.send(SessionMessage(refusal))

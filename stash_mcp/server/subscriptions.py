@@ -77,6 +77,10 @@ class Subscriptions:
         new = Interest(frozenset(() if uri is None else (uri,)), lists)
         await self._begin(connection, self._interests.get(connection, Interest()) | new)
 
+    def addresses(self, session: ServerSession) -> frozenset[str]:
+        """What an older client is subscribed to."""
+        return self._interests.get(session._connection, Interest()).uris
+
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
         connection = session._connection
         interest = self._interests.get(connection)

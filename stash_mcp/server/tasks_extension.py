@@ -26,7 +26,9 @@ from mcp.types import (
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from stash_mcp.errors import NotFoundError
+from stash_mcp.server.refusals import NAME_CHARACTERS
 from stash_mcp.server.requests import TASKS_EXTENSION, in_thread
+from stash_mcp.server.shortening import one_line
 
 if TYPE_CHECKING:
     from stash_mcp.backends.base import Backend
@@ -106,7 +108,7 @@ class TasksExtension(Extension):
                 return backend
         except NotFoundError:
             pass
-        raise MCPError(INVALID_PARAMS, f"There is no task '{task_id}'.")
+        raise MCPError(INVALID_PARAMS, f"There is no task '{one_line(task_id, NAME_CHARACTERS)}'.")
 
 
 def _declared(context: _Context) -> bool:
@@ -122,5 +124,5 @@ def _check(context: _Context, task_id: str) -> None:
     headers = getattr(context.request, "headers", None)
     if headers is not None and decode_header_value(headers.get(MCP_NAME_HEADER)) != task_id:
         raise MCPError(
-            HEADER_MISMATCH, f"The {MCP_NAME_HEADER} header is not the request's taskId, {task_id}."
+            HEADER_MISMATCH, f"The {MCP_NAME_HEADER} header is not the request's taskId."
         )

@@ -27,6 +27,8 @@ from stash_mcp.server.results import (
     TraceList,
     TraceView,
 )
+from stash_mcp.server.schemas import LARGEST
+from stash_mcp.server.step_text import WHOLE, step_text
 
 Rating = Literal["up", "down", "none"]
 _RATINGS: dict[Rating, Literal[1, -1] | None] = {"up": 1, "down": -1, "none": None}
@@ -92,10 +94,10 @@ class TraceTools:
 
     def list_traces(
         self,
-        text: Annotated[str, Field(description="Only those with it in their id or title")] = "",
+        text: Annotated[str, Field(description="Part of the id or title")] = "",
         reviewed: Annotated[
             Literal["any", "commented", "uncommented"],
-            Field(description="Only those with or without comments"),
+            Field(description="With or without comments"),
         ] = "any",
         limit: Limit = 50,
         offset: Offset = 0,
@@ -117,17 +119,25 @@ class TraceTools:
     def get_trace(
         self,
         trace_id: TraceId,
-        from_step: Annotated[int, Field(ge=0, description="Number of the first step shown")] = 0,
+        from_step: Annotated[AtLeast0, Field(description="First step shown")] = 0,
         step_characters: Annotated[
-            int, Field(ge=200, le=4000, description="Longer steps are shortened in the middle")
+            int, Field(ge=200, le=4000, description="Longer steps lose their middle")
         ] = 1500,
+        step: Annotated[
+            Annotated[int, Field(ge=WHOLE, le=LARGEST)] | None,
+            Field(description="Only this one, in full; -1: of the whole"),
+        ] = None,
+        offset: Offset = 0,
     ) -> TraceView:
         """Use this to read one conversation with its step numbers and annotations, above all
         before annotate_trace.
 
-        Long conversations come in pages: go on with from_step=next_step.
+        Go on with from_step=next_step. step=N gives all of a step, and of what was said of it, as
+        text; go on with offset.
         """
         detail = self._backend().get_trace(trace_id)
+        if step is not None:
+            return TraceView.in_full(detail, step_text(detail, step), offset)
         return TraceView.of(detail, from_step, step_characters)
 
     def annotate_trace(
@@ -136,7 +146,7 @@ class TraceTools:
         step: Annotated[
             AtLeast0 | None,
             Field(
-                description="Step number as in get_trace; left out: the whole conversation",
+                description="As in get_trace; left out: the whole conversation",
             ),
         ] = None,
         rating: Annotated[Rating, Field(description="Not on system steps")] = "none",

@@ -249,9 +249,10 @@ def at_the_end(wish: InstallWish) -> str:
         case "ask":
             return f"When the run ends, its skill waits for a word before it goes into {places}."
         case "auto":
+            enough = f" by {wish.min_gain:g} or more" if wish.min_gain else ""
             return (
-                f"When the run ends, its skill is installed into {places} if it beats the seed by "
-                f"more than {wish.min_gain:g} and nothing stands against it."
+                f"When the run ends, its skill is installed into {places} if it beats the seed"
+                f"{enough} and nothing stands against it."
             )
 
 

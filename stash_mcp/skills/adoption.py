@@ -15,7 +15,7 @@ from stash_mcp.skills.history import file_state, find, same_place
 from stash_mcp.skills.manifest import Manifest
 from stash_mcp.skills.scan import find_active
 from stash_mcp.skills.targets import Target
-from stash_mcp.skills.versions import sha256
+from stash_mcp.skills.versions import is_text_of, sha256
 
 DEFAULT = "default"
 INSTALLED = "installed"
@@ -83,7 +83,7 @@ def adopt(latest: Installation, name: str | None) -> tuple[Skill, AdoptedSkill]:
         )
     if high := [row for row in find_active(_text(content)) if row.severity == "high"]:
         raise _unusable(latest, _findings(high), "Take out what is named, or leave seed out.")
-    edited = sha256(content) != latest.sha256
+    edited = not is_text_of(content, latest.sha256)
     adopted = AdoptedSkill(path=latest.path, sha256=sha256(content), body=skill.body, edited=edited)
     return skill, adopted
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 Severity = Literal["high", "low"]
 Hit = tuple[int, Severity]
-"""Position in the text, in characters from 0, and how bad it is there."""
+"""Line of the text, from 1, and how bad it is there."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Rule:
+    """`find` takes time that grows with the text's length and no faster, whatever it holds: its
+    patterns are bounded, and what may stand far apart is looked for in steps (reading.py)."""
+
     id: str
     why: str
     find: Callable[[str], Iterable[Hit]]
+
+
+def line_of(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1

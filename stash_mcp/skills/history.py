@@ -3,7 +3,9 @@
 A skill that was taken away stays in the history, and each of its versions can come back.
 """
 
+import contextlib
 import stat
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,12 +13,12 @@ from typing import Literal
 
 from stash_mcp.errors import InputError, InstallError, NotFoundError
 from stash_mcp.models import Installation
-from stash_mcp.skills.install import only_installer
-from stash_mcp.skills.journal import complete, noted
+from stash_mcp.skills.journal import noted, only_installer
 from stash_mcp.skills.manifest import Manifest
-from stash_mcp.skills.ownership import refuse_not_ours
+from stash_mcp.skills.ownership import refuse_to_remove, stands
 from stash_mcp.skills.place import Place, look, unified_diff
-from stash_mcp.skills.versions import kept_text, sha256
+from stash_mcp.skills.records import copied_from
+from stash_mcp.skills.versions import is_text_of, kept_text, sha256
 from stash_mcp.skills.writing import back_up, clean_up, take_away
 
 FileState = Literal["current", "edited", "missing", "uninstalled", "unreadable"]
@@ -45,16 +47,26 @@ def file_state(latest: Installation) -> FileState:
         return "missing"
     except OSError:
         return "unreadable"
-    return "current" if sha256(content) == latest.sha256 else "edited"
+    return "current" if is_text_of(content, latest.sha256) else "edited"
 
 
-def find(manifest: Manifest, skill: str) -> Installation:
+def line_ends_changed(latest: Installation) -> bool:
+    """Of a current file: whether it differs from what we wrote in its line ends."""
+    with contextlib.suppress(OSError):
+        content = Path(latest.path).read_bytes()
+        return sha256(content) != latest.sha256 and is_text_of(content, latest.sha256)
+    return False
+
+
+def find(manifest: Manifest, skill: str, places: Collection[str] = ()) -> Installation:
     """The last record of the one installation that `skill`, a name or a path, means.
 
-    A name that is installed now is preferred to one that was taken away. Raises NotFoundError, and
-    InputError where several have the name.
+    places: other spellings of the path. A name that is installed now is preferred to one that was
+    taken away. Raises NotFoundError, and InputError where several have the name.
     """
-    rows = [row for row in manifest.latest_of_each() if skill in (row.name, row.path, _above(row))]
+    meant = {skill, *places}
+    last = manifest.latest_of_each()
+    rows = [row for row in last if not meant.isdisjoint((row.name, row.path, _above(row)))]
     rows = [row for row in rows if row.kind != "uninstall"] or rows
     if not rows:
         raise NotFoundError(
@@ -91,6 +103,8 @@ def changes(latest: Installation, version: Installation, backups_dir: Path) -> s
     """A unified diff from what stands in the file to the text of `version`."""
     path = Path(latest.path)
     place = look(path.parent.parent, latest.name)
+    if place.content is not None and is_text_of(place.content, version.sha256):
+        return ""
     return unified_diff(place, kept_text(backups_dir, version.sha256))
 
 
@@ -109,14 +123,16 @@ def uninstall(
     changed: NotFoundError where it was taken away before; InstallConflictError for a file that was
     edited; InstallError for a link or another kind of file.
     """
-    with only_installer(backups_dir):
-        complete(manifest, backups_dir)
+    with only_installer(manifest, backups_dir, dry_run=dry_run):
         latest = manifest.latest(latest.path) or latest
         _refuse_taken_away(latest)
         place = same_place(latest)
         if not force:
-            refuse_not_ours(place, "", latest)
-        diff = unified_diff(place, "")
+            refuse_to_remove(place, latest, copied_from(manifest, place))
+        diff = unified_diff(place, "", "to be removed")
+        if not dry_run and latest.path != str(place.file):
+            manifest.move(latest.path, str(place.file))
+        latest = latest.model_copy(update={"path": str(place.file)})
         record = latest.model_copy(update={"kind": "uninstall", "installed_at": now})
         backup = back_up(place, backups_dir, now, dry_run=dry_run)
         if not dry_run:
@@ -135,10 +151,12 @@ def _refuse_taken_away(latest: Installation) -> None:
 
 
 def same_place(latest: Installation) -> Place:
-    """What stands at the recorded path; raises InstallError where that leads elsewhere by now."""
+    """What stands at the recorded path; raises InstallError where that leads elsewhere by now,
+    unless what we wrote is there.
+    """
     path = Path(latest.path)
     place = look(path.parent.parent, latest.name)
-    if place.file != path:
+    if place.file != path and (place.content is None or not stands(place, latest)):
         raise InstallError(
             f"{path.parent.parent} leads to {place.skills_dir} now; nothing was changed there.",
             "Take the link away, or remove the skill by hand.",

@@ -7,17 +7,16 @@ Not covered: which skill goes where by itself when a run ends (backends/local/wa
 versions and taking a skill away (history.py).
 """
 
-import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from stash_mcp.errors import InputError, InstallError
+from stash_mcp.errors import InputError, InstallError, StashSkillsError
 from stash_mcp.models import AdoptedSkill, Installation
 from stash_mcp.skills.document import read_document
-from stash_mcp.skills.journal import complete, noted
+from stash_mcp.skills.journal import noted, only_installer
 from stash_mcp.skills.manifest import Manifest
 from stash_mcp.skills.ownership import (
     adoption,
@@ -26,16 +25,15 @@ from stash_mcp.skills.ownership import (
     refuse_removed,
 )
 from stash_mcp.skills.place import Place, look, unified_diff
+from stash_mcp.skills.records import copied_from, record_of
 from stash_mcp.skills.scan import RULES, Finding, find_active
 from stash_mcp.skills.sight import sight
 from stash_mcp.skills.targets import Target, project_of
 from stash_mcp.skills.versions import kept, sha256
-from stash_mcp.skills.writing import LOCK_NAME, back_up, clean_up, write
-from stash_mcp.storage.files import try_lock
+from stash_mcp.skills.writing import back_up, clean_up, write
 
 Action = Literal["created", "replaced", "unchanged"]
 
-LOCK_SECONDS = 30.0
 _MAX_LISTED = 10
 
 
@@ -64,6 +62,7 @@ class _Step:
 
     done: Installed
     place: Place
+    moved_from: str | None
 
 
 def install(
@@ -132,19 +131,20 @@ def install_all(
     InstallError for a link or another kind of file in the way, a name that differs from a
     neighbour's only in case, a project that is not there, or a body with high findings;
     InstallConflictError, with a diff, for a file that is not ours. StorageError where the disk
-    refuses; targets before that one are done.
+    refuses, and InstallBusyError where somebody else is at it; targets before that one are done,
+    and the error names them.
     """
     document = read_document(skill_text)
     _refuse_other_keys(document.other_keys)
-    with only_installer(backups_dir):
-        complete(manifest, backups_dir)
+    with only_installer(manifest, backups_dir, dry_run=dry_run):
         for target in targets:
             refuse_missing_project(project_of(target))
         places = [look(target.skills_dir, document.skill.name) for target in targets]
         findings = _accepted(skill_text, places, accept_findings)
         steps = []
         for target, place in zip(targets, places, strict=True):
-            path = str(place.file)
+            path, latest = str(place.file), record_of(manifest, place)
+            moved_from = latest.path if latest is not None and latest.path != path else None
             wanted = Installation(
                 path=path,
                 name=document.skill.name,
@@ -154,23 +154,23 @@ def install_all(
                 candidate=candidate,
                 sha256=sha256(skill_text.encode()),
                 installed_at=now,
-                version=manifest.next_version(path),
+                version=manifest.next_version(moved_from or path),
                 kind=kind,
             )
-            latest = manifest.latest(path)
             if by_itself:
                 refuse_removed(place, latest)
             edit = adoption(place, skill_text, adopted, wanted, latest)
             if edit is not None:
                 wanted = wanted.model_copy(update={"version": edit.version + 1})
             elif place.content != skill_text.encode() and not force:
-                refuse_not_ours(place, skill_text, latest, adopted)
+                copied = copied_from(manifest, place)
+                refuse_not_ours(place, skill_text, latest, adopted, copied)
             backup = back_up(place, backups_dir, now, dry_run=True) if force else None
             done = _planned(wanted, place, target, backup, skill_text, findings)
-            steps.append(_Step(replace(done, adopted=edit), place))
+            steps.append(_Step(replace(done, adopted=edit), place, moved_from))
         if dry_run:
             return tuple(step.done for step in steps)
-        return tuple(_do(step, skill_text, manifest, backups_dir, force=force) for step in steps)
+        return _do_all(steps, skill_text, manifest, backups_dir, force=force)
 
 
 def _planned(
@@ -181,17 +181,41 @@ def _planned(
     skill_text: str,
     findings: tuple[Finding, ...],
 ) -> Installed:
-    seen = sight(target, place.folder.name, folder_existed=place.skills_dir_exists)
+    # Whether a folder that is there was there when a session began is not known here.
+    folder_existed = None if place.skills_dir_exists else False
+    seen = sight(target, place.folder.name, folder_existed=folder_existed)
     if place.content == skill_text.encode():
         return Installed(wanted, "unchanged", None, seen, "", findings)
     action: Action = "created" if place.content is None else "replaced"
     return Installed(wanted, action, backup, seen, unified_diff(place, skill_text), findings)
 
 
+def _do_all(
+    steps: Sequence[_Step],
+    skill_text: str,
+    manifest: Manifest,
+    backups_dir: Path,
+    *,
+    force: bool,
+) -> tuple[Installed, ...]:
+    done: list[Installed] = []
+    for step in steps:
+        try:
+            done.append(_do(step, skill_text, manifest, backups_dir, force=force))
+        except StashSkillsError as error:
+            if done:
+                paths = ", ".join(dict.fromkeys(row.installation.path for row in done))
+                error.fix = f"{error.fix} It is in {paths} already."
+            raise
+    return tuple(done)
+
+
 def _do(
     step: _Step, skill_text: str, manifest: Manifest, backups_dir: Path, *, force: bool
 ) -> Installed:
     wanted = step.done.installation
+    if step.moved_from is not None:
+        manifest.move(step.moved_from, wanted.path)
     # A target before may have been the same folder, which several agents share.
     place = look(step.place.skills_dir, wanted.name)
     clean_up(place, backups_dir)
@@ -211,18 +235,6 @@ def _do(
     ):
         write(step.place, skill_text, backups_dir)
     return replace(step.done, backup=backup)
-
-
-@contextlib.contextmanager
-def only_installer(backups_dir: Path) -> Iterator[None]:
-    """Hold the lock of all that is written into skills folders from this library."""
-    with try_lock(backups_dir.parent / LOCK_NAME, timeout=LOCK_SECONDS) as held:
-        if not held:
-            raise InstallError(
-                f"Another installation has been going on for {LOCK_SECONDS:.0f} s.",
-                "Wait for it to finish and do it again.",
-            )
-        yield
 
 
 # --- what is refused ---

@@ -10,14 +10,33 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from stash_mcp.errors import StashSkillsError
+from stash_mcp.errors import InstallBusyError, StashSkillsError
 from stash_mcp.models import Installation
 from stash_mcp.skills.manifest import Manifest
 from stash_mcp.skills.versions import forget, sha256
 from stash_mcp.skills.writing import LOCK_NAME, clean_up_around
 from stash_mcp.storage.files import os_errors, private_dir, remove, try_lock, write_atomic
 
+LOCK_SECONDS = 30.0
 _NOTE = "installing.json"
+
+
+@contextlib.contextmanager
+def only_installer(manifest: Manifest, backups_dir: Path, *, dry_run: bool) -> Iterator[None]:
+    """Hold the lock of all that is written into skills folders from this library, and complete what
+    a killed one left. A dry run does neither, since both write.
+    """
+    if dry_run:
+        yield
+        return
+    with try_lock(backups_dir.parent / LOCK_NAME, timeout=LOCK_SECONDS) as held:
+        if not held:
+            raise InstallBusyError(
+                f"Another installation has been going on for {LOCK_SECONDS:.0f} s.",
+                "Wait for it to finish and do it again.",
+            )
+        complete(manifest, backups_dir)
+        yield
 
 
 @contextlib.contextmanager

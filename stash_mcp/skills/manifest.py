@@ -56,6 +56,11 @@ class Manifest:
             ).fetchall()
         return [_installation(row) for row in rows]
 
+    def move(self, old: str, new: str) -> None:
+        """The history of the file `old` becomes that of `new`, its path now."""
+        with self._database.write() as connection:
+            connection.execute("UPDATE installations SET path = ? WHERE path = ?", (new, old))
+
     def next_version(self, path: str) -> int:
         with self._database.read() as connection:
             [count] = connection.execute(

@@ -1,7 +1,8 @@
 """Whose the file is that stands where a skill is to be written, and what may be done with it.
 
-Ours is a SKILL.md whose SHA-256 is the latest that the manifest has for its path. A person's edit
-may be replaced by the skill that was evolved from it, and by no other: it stays as a version.
+Ours is a SKILL.md whose SHA-256 is the latest that the manifest has for its file (records.py); line
+ends that Git has changed since make no difference. A person's edit may be replaced by the skill
+that was evolved from it, and by no other: it stays as a version.
 """
 
 from pathlib import Path
@@ -9,22 +10,45 @@ from pathlib import Path
 from stash_mcp.errors import InstallConflictError, InstallError
 from stash_mcp.models import AdoptedSkill, Installation
 from stash_mcp.skills.place import Place, unified_diff
-from stash_mcp.skills.versions import sha256
+from stash_mcp.skills.versions import is_text_of, sha256
+
+
+def stands(place: Place, latest: Installation) -> bool:
+    """Whether the file is as `latest`, the last record of it, left it."""
+    if place.content is None:
+        return False
+    return _is_ours(latest) and is_text_of(place.content, latest.sha256)
 
 
 def refuse_not_ours(
-    place: Place, text: str, latest: Installation | None, adopted: AdoptedSkill | None = None
+    place: Place,
+    text: str,
+    latest: Installation | None,
+    adopted: AdoptedSkill | None = None,
+    copied: Installation | None = None,
 ) -> None:
-    """Raise InstallConflictError, with the diff to `text`, unless the file is as we wrote it."""
-    if place.content is None:
-        return
-    if latest is not None and _is_ours(latest) and latest.sha256 == sha256(place.content):
+    """Raise InstallConflictError, with the diff to `text`, unless the file is as we wrote it.
+
+    copied: the version whose text it holds all the same, if there is one.
+    """
+    if place.content is None or (latest is not None and stands(place, latest)):
         return
     raise InstallConflictError(
-        f"{place.file} {_story(place, latest, adopted)}; it was left as it is.",
+        f"{place.file} {_story(place, latest, adopted, copied)}; it was left as it is.",
         "Keep it; or replace it with force, which makes a copy first; or install under another "
         f"name, by starting a run with another skill_name{_or_evolve(latest)}.",
         unified_diff(place, text),
+    )
+
+
+def refuse_to_remove(place: Place, latest: Installation, copied: Installation | None) -> None:
+    """The same for taking the file away."""
+    if place.content is None or stands(place, latest):
+        return
+    raise InstallConflictError(
+        f"{place.file} {_story(place, latest, None, copied)}; it was left as it is.",
+        "Keep it; or remove it with force, which makes a copy first.",
+        unified_diff(place, "", "to be removed"),
     )
 
 
@@ -61,7 +85,7 @@ def adoption(
         return None
     if sha256(place.content) != adopted.sha256:
         return None
-    if latest is not None and _is_ours(latest) and latest.sha256 == adopted.sha256:
+    if latest is not None and stands(place, latest):
         return None
     # Candidate 0 is the seed: the same body, in a file that we write.
     return wanted.model_copy(update={"kind": "adopt", "candidate": 0, "sha256": adopted.sha256})
@@ -75,9 +99,23 @@ def _is_ours(latest: Installation) -> bool:
     return latest.kind != "uninstall"
 
 
-def _story(place: Place, latest: Installation | None, adopted: AdoptedSkill | None) -> str:
+def _story(
+    place: Place,
+    latest: Installation | None,
+    adopted: AdoptedSkill | None,
+    copied: Installation | None,
+) -> str:
     if adopted is not None and adopted.path == str(place.file):
         return "was edited again since it was taken as the seed of this run"
     if latest is not None and _is_ours(latest):
-        return f"was edited since stash-skills wrote it on {latest.installed_at:%Y-%m-%d %H:%M}"
+        again = "" if copied is None else f", and holds the text of version {copied.version} again"
+        return (
+            f"was edited since stash-skills wrote it on {latest.installed_at:%Y-%m-%d %H:%M}{again}"
+        )
+    if copied is not None:
+        there = "there before" if copied.path == str(place.file) else f"as {copied.path}"
+        return (
+            f"was not written by stash-skills, though it holds the text of version "
+            f"{copied.version}, which was installed {there}"
+        )
     return "was not written by stash-skills"

@@ -43,6 +43,7 @@ def look(skills_dir: Path, name: str) -> Place:
     skills_dir: links in it are followed, as agents follow them. Raises InstallError for a link, for
     a file of another kind, and for a neighbour that some file systems take for the same name.
     """
+    _refuse_dangling(skills_dir)
     # Not `Path.resolve`, which raises where links go in a circle.
     skills_dir = _as_spelled(Path(os.path.realpath(skills_dir)))
     folder = skills_dir / name
@@ -54,6 +55,16 @@ def look(skills_dir: Path, name: str) -> Place:
     with os_errors("read", file):
         content = file.read_bytes() if file_exists else None
     return Place(skills_dir, skills_dir_exists, folder, folder_exists, content)
+
+
+def _refuse_dangling(skills_dir: Path) -> None:
+    """Refuse a link that leads nowhere: what it leads to is somebody else's to make."""
+    for path in (skills_dir, *skills_dir.parents):
+        if path.is_symlink() and not os.path.exists(path):
+            raise InstallError(
+                f"{path} is a link to {os.readlink(path)}, which is not there.",
+                "Make what it leads to, or take the link away.",
+            )
 
 
 def _exists_alone(path: Path, kind: int) -> bool:
@@ -119,8 +130,8 @@ def _spelled(folder: Path, name: str) -> str:
     return name
 
 
-def unified_diff(place: Place, text: str) -> str:
-    """From what stands there to `text`."""
+def unified_diff(place: Place, text: str, becomes: str = "to be installed") -> str:
+    """From what stands there to `text`. becomes: what that is, for the diff's head."""
     old = place.content or b""
     if len(old) > _MAX_DIFF_BYTES:
         return f"{place.file} has {len(old):,} bytes: too many to compare here.\n"
@@ -128,7 +139,7 @@ def unified_diff(place: Place, text: str) -> str:
         _LINE.findall(old.decode("utf-8", errors="replace")),
         _LINE.findall(text),
         fromfile=str(place.file),
-        tofile=f"{place.file} (to be installed)",
+        tofile=f"{place.file} ({becomes})",
     )
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines

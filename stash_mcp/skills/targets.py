@@ -4,7 +4,6 @@ The folders are those that the agents document. How Claude Code notices a new sk
 of the others no more is promised than that they read their folder when they start.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import Final, Literal
 from stash_mcp.errors import InputError
 from stash_mcp.models import Installation
 from stash_mcp.settings import Settings
+from stash_mcp.skills.written_paths import absolute, is_path, refuse_our_own
+from stash_mcp.storage.files import os_errors
 
 Scope = Literal["project", "user"]
 
@@ -157,7 +158,7 @@ def resolve(settings: Settings, scope: Scope, agent_id: str = DEFAULT_AGENT) -> 
     something with a `/` in it, or that begins with `~` or `.`; a relative one starts at the
     project.
     """
-    if _is_path(agent_id):
+    if is_path(agent_id):
         return _folder(settings, agent_id)
     row = agent(agent_id)
     user_dir = row.user_folder(settings)
@@ -174,7 +175,24 @@ def resolve_all(settings: Settings, scope: Scope, agent_ids: Sequence[str]) -> t
             "No agent was named to install the skill for.",
             f"Name one or more of: {', '.join(sorted(AGENTS))}; or a folder's path.",
         )
-    return tuple(resolve(settings, scope, agent_id) for agent_id in dict.fromkeys(agent_ids))
+    targets = tuple(resolve(settings, scope, agent_id) for agent_id in dict.fromkeys(agent_ids))
+    for target in targets:
+        refuse_our_own(settings, target.skills_dir)
+    return targets
+
+
+def readers(settings: Settings, installation: Installation) -> tuple[str, ...]:
+    """The agents that read this file, by the table: several share a folder."""
+    target = target_of(settings, installation)
+    project = project_of(target)
+    if target.agent not in AGENTS:
+        return (installation.agent,)
+    folders = {
+        row.id: project / row.project_folder if project else row.user_folder(settings)
+        for row in AGENTS.values()
+    }
+    shared = [id for id, folder in folders.items() if folder == folders[target.agent]]
+    return (target.agent, *(id for id in shared if id != target.agent))
 
 
 def is_used(row: Agent, settings: Settings) -> bool:
@@ -197,24 +215,18 @@ def visibility(target: Target, *, folder_existed: bool | None) -> str:
     return row.seen_if_folder_existed if folder_existed else row.seen_if_folder_is_new
 
 
-def _is_path(text: str) -> bool:
-    return text.startswith(("~", ".")) or "/" in text or "\\" in text or Path(text).is_absolute()
-
-
 def _folder(settings: Settings, text: str) -> Target:
-    path = Path(text)
-    if text.startswith("~"):
-        path = settings.user_home / text[1:].lstrip("/\\") if text[1:2] in ("", "/", "\\") else path
-    if not path.is_absolute() and not settings.project_dir.is_dir():
+    path = absolute(settings, text)
+    starts_at_project = not (text.startswith("~") or Path(text).is_absolute())
+    if starts_at_project and not settings.project_dir.is_dir():
         raise InputError(
             f"'{text}' starts at the project, and there is no project folder "
             f"{settings.project_dir}.",
             "Correct CLAUDE_PROJECT_DIR, or give the folder's whole path.",
         )
-    path = Path(os.path.normpath(settings.project_dir / path))
-    if "\0" in text:
-        raise InputError("The folder's path has a NUL character in it.", "Name another folder.")
-    if (path / "SKILL.md").exists():
+    with os_errors("look into", path):
+        is_one_skill = (path / "SKILL.md").exists()
+    if is_one_skill:
         raise InputError(
             f"{path} is the folder of one skill, since it holds a SKILL.md.",
             "Name the skills folder above it; the skill gets a folder of its own in there.",

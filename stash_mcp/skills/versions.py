@@ -13,6 +13,13 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def is_text_of(content: bytes, digest: str) -> bool:
+    """Whether `content` is the text with this SHA-256: byte for byte, or but for line ends that are
+    CRLF now, as Git may write them when it checks a file out.
+    """
+    return digest in (sha256(content), sha256(content.replace(b"\r\n", b"\n")))
+
+
 @contextlib.contextmanager
 def kept(backups_dir: Path, content: bytes) -> Iterator[None]:
     """Keep `content` for rolling back to it; not if the block, which installs it, fails."""

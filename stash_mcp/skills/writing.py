@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from stash_mcp.errors import InstallError
+from stash_mcp.errors import InstallBusyError, InstallError
 from stash_mcp.skills.place import SKILL_FILE, Place, look
 from stash_mcp.storage.files import (
     TEMPORARY_PREFIX,
@@ -104,7 +104,7 @@ def back_up(place: Place, backups_dir: Path, now: datetime, *, dry_run: bool) ->
 def refuse_changed_meanwhile(place: Place) -> None:
     present = look(place.skills_dir, place.folder.name)
     if (present.folder_exists, present.content) != (place.folder_exists, place.content):
-        raise InstallError(
+        raise InstallBusyError(
             f"{place.file} was changed while this was going on; it was left as it is.",
             "Do it again.",
         )

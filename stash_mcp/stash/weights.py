@@ -6,6 +6,7 @@ for that same file. Covered: sizes and that it is gzip at all. Not covered: what
 unpacks it checks that.
 """
 
+import dataclasses
 import os
 import re
 from collections.abc import Iterator
@@ -155,6 +156,8 @@ def _attempt(client: StashClient, model_id: str, part: _Part, max_bytes: int) ->
 def _where(client: StashClient, model_id: str, part: _Part, max_bytes: int) -> httpx2.URL | None:
     """Where the archive lies; None where Stash sent it itself, and it is received."""
     call = client.weights_call(model_id)
+    # The archive is read as its bytes come, so nothing on the way may pack it once more.
+    call = dataclasses.replace(call, headers={**call.headers, **_PLAIN})
     try:
         with client.sender.stream(call, unpacked=False) as stream:
             if _media_type(stream) in _ARCHIVE_TYPES:

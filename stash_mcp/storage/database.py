@@ -126,6 +126,10 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
             f"The library {path} cannot be read: {error}.",
             "Restore a copy of it, or move it away to start with an empty one.",
         ) from error
+    except OverflowError as error:
+        raise InputError(
+            "A number is too large to be stored or looked up.", "Give one below 2^63."
+        ) from error
     except UnicodeEncodeError as error:
         raise InputError(
             "A name or a text has half of a surrogate pair, which cannot be stored or looked up.",

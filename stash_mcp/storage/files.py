@@ -164,6 +164,9 @@ def try_lock(path: Path, timeout: float = 0) -> Iterator[bool]:
     Yields whether we hold it. The operating system drops it with the process, however that ends.
     """
     private_dir(path.parent)
+    # Made here, since the lock would make it readable by others; who else may not make it says so.
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE_MODE))
     lock = FileLock(path, timeout=timeout)
     try:
         lock.acquire()

@@ -212,6 +212,16 @@ def _m007_sync_with_stash(connection: sqlite3.Connection) -> None:
     )
 
 
+def _m008_tries_of_installing(connection: sqlite3.Connection) -> None:
+    """Installing by itself that a full disk and the like put off, and since when there is news."""
+    for table in ("jobs", "remote_runs"):
+        connection.execute(
+            f"ALTER TABLE {table} ADD COLUMN install_tries INTEGER NOT NULL DEFAULT 0"
+        )
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN install_due REAL")
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN install_news_at REAL")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _m001_first,
     _m002_lives_and_request_key,
@@ -220,4 +230,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     _m005_reflections,
     _m006_remote_runs,
     _m007_sync_with_stash,
+    _m008_tries_of_installing,
 )

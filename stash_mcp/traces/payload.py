@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from stash_mcp.errors import InputError
+from stash_mcp.errors import AnnotationError, InputError
 
 MAX_PAYLOAD_BYTES = 256 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -99,11 +99,15 @@ class _Reader:
     is_last: bool
     error: type[InputError]
 
+    @property
+    def _noun(self) -> str:
+        return "annotation" if issubclass(self.error, AnnotationError) else "conversation"
+
     def row(self, raw: bytes) -> Row:
         if len(raw) > MAX_LINE_BYTES:
             raise self._refused(
                 f"is {len(raw):,} bytes long; at most {MAX_LINE_BYTES:,} are read",
-                "Shorten that conversation, or leave it out.",
+                f"Shorten that {self._noun}, or leave it out.",
             )
         text = self._decoded(raw)
         value = self._parsed(text)
@@ -147,7 +151,7 @@ class _Reader:
         what = problem.msg.lower().removesuffix(" at")
         return self._refused(
             f"is not JSON: {what} at column {problem.colno}",
-            "Each conversation must be one JSON object on one line.",
+            f"Each {self._noun} must be one JSON object on one line.",
             line=self.line + problem.lineno - 1,
         )
 

@@ -29,6 +29,7 @@ def cursor_file(desk) -> Path:
         ("{}\n{}\n", "line 2: there is something after its end"),
         ('{\n"mcpServers": []}', "line 2: an object is expected"),
         ('{"mcpServers": {"stash-skills": 1, "stash-skills": 2}}', "more than once"),
+        ('{"mcpServers": {"stash-skills": 1}, "mcpServers": {}}', "more than once"),
         ('{"a": /* never ends', "a comment does not end"),
         ("[" * 5000, "line 1: it is nested too deep"),
     ],
@@ -41,7 +42,9 @@ def test_a_broken_file_is_refused_with_its_line(desk, text: str, said: str) -> N
         assert step.action == "refused"
         assert said in (step.problem or "")
         assert str(path) in (step.problem or "")
-    assert desk.do("cursor", remove=True).action in ("refused", "absent")
+    # Which of two entries of one name its agent reads is not known.
+    removed = desk.do("cursor", remove=True)
+    assert removed.action in (("refused",) if "more than once" in said else ("refused", "absent"))
     assert path.read_text("utf-8") == text
 
 

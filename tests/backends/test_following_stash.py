@@ -97,7 +97,7 @@ def test_a_finished_skill_is_installed_with_the_gain_that_is_only_in_sample(
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"min_gain": 0.5}, "+0.090 on the conversations optimised on is not above 0.5"),
+        ({"min_gain": 0.5}, "+0.090 on the conversations optimised on is less than 0.5"),
         ({"install": "ask"}, "You are asked first"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -125,3 +126,45 @@ def test_a_run_for_a_folder_of_a_project_that_is_not_there_is_refused(stage: Sta
     )
     with pytest.raises(InputError, match="there is no project folder"):
         gone.start_run(order)
+
+
+# --- several servers over one library ---
+
+
+def test_two_servers_tell_their_agents_both_and_each_once(stage: Stage) -> None:
+    servers = [in_session(stage), in_session(stage)]
+    run = stage.finished(*BETTER)
+    stage.backend.reconcile()
+    for server in servers:
+        assert [row.run_id for row in server.take_notices()] == [run.id]
+    assert [server.take_notices() for server in servers] == [[], []]
+
+
+def test_a_server_that_starts_later_tells_only_what_nobody_was_told(stage: Stage) -> None:
+    first = in_session(stage)
+    stage.finished(*BETTER)
+    stage.backend.reconcile()
+    assert len(first.take_notices()) == 1
+    stage.now += timedelta(minutes=1)
+    later = in_session(stage)
+    assert later.take_notices() == []
+    second = stage.finished(("Answer.", 0.4), ("Ask twice.", 0.7))
+    stage.backend.reconcile()
+    for server in (later, first):
+        assert [row.run_id for row in server.take_notices()] == [second.id]
+
+
+def test_what_nobody_was_told_is_told_by_one_of_the_servers_that_start_later(stage: Stage) -> None:
+    stage.finished(*BETTER)
+    stage.backend.reconcile()
+    stage.now += timedelta(minutes=1)
+    assert [len(in_session(stage).take_notices()) for _ in range(2)] == [1, 0]
+
+
+def test_answers_that_are_given_at_once_tell_it_once(stage: Stage) -> None:
+    server = in_session(stage)
+    stage.finished(*BETTER)
+    stage.backend.reconcile()
+    with ThreadPoolExecutor(4) as pool:
+        told = list(pool.map(lambda _: server.take_notices(), range(8)))
+    assert sum(map(len, told)) == 1

@@ -158,3 +158,70 @@ def test_targets_lists_every_agent_and_says_which_project_and_why(command, stage
     assert rows["goose", "user"]["agent_found"] is False
     shown = command("targets").out
     assert f"The project is {stage.settings.project_dir}: it was given." in shown
+
+
+@pytest.mark.parametrize(
+    "written", [".claude/skills/polite-support", "./.claude/skills/polite-support/SKILL.md"]
+)
+def test_a_path_that_starts_at_the_project_means_the_installed_skill(
+    command, run: Run, path: Path, written: str
+) -> None:
+    command("install", run.id)
+    assert f"{path}: current" in command("installed", written).out
+    assert command("uninstall", written).code == 0
+    assert command("rollback", written).code == 0
+    assert path.exists()
+
+
+def test_a_path_that_starts_at_the_home_means_the_installed_skill(
+    command, run: Run, stage: Stage
+) -> None:
+    command("install", run.id, "--agent", "~/sk")
+    assert (stage.settings.user_home / "sk/polite-support/SKILL.md").exists()
+    assert command("uninstall", "~/sk/polite-support").code == 0
+    assert "another user's home" in command("uninstall", "~root/sk/polite-support").err
+
+
+def test_a_dry_run_writes_no_file_at_all(command, run: Run, stage: Stage) -> None:
+    def files() -> set[Path]:
+        return set(stage.settings.home.parent.rglob("*"))
+
+    before = files()
+    command("install", run.id, "--dry-run")
+    assert files() == before
+    command("install", run.id)
+    before = files()
+    for order in (("uninstall",), ("rollback",), ("uninstall", "--force")):
+        command(*order, "polite-support", "--dry-run")
+    assert files() == before
+
+
+def test_taking_away_what_several_agents_share_says_for_whom_it_goes(
+    command, run: Run, path: Path
+) -> None:
+    command("install", run.id, "--agent", "codex", "--agent", "amp")
+    assert "codex, amp, agents" in command("installed").out
+    planned = command("uninstall", "polite-support", "--dry-run").out
+    assert "codex, amp and agents share this file: it would be gone for all of them." in planned
+    assert "SKILL.md (to be removed)" in planned
+    assert "it is gone for all of them" in command("uninstall", "polite-support").out
+    command("install", run.id)
+    assert "share this file" not in command("uninstall", str(path)).out
+
+
+def test_line_ends_that_git_changed_are_no_edit(command, run: Run, path: Path) -> None:
+    command("install", run.id)
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    said = command("installed", "polite-support").out
+    assert f"{path}: current" in said
+    assert "Its line ends were changed" in said
+    assert command("uninstall", "polite-support").code == 0
+
+
+def test_a_command_promises_no_more_than_it_knows_of_a_running_session(
+    command, run: Run, path: Path
+) -> None:
+    path.parent.parent.mkdir(parents=True)
+    said = command("install", run.id).out
+    assert "if the skills folder was there when that session began" in said
+    assert "within a few seconds" not in said

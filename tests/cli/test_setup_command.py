@@ -101,3 +101,14 @@ def test_an_unknown_agent_is_refused_with_those_there_are(command) -> None:
     said = command("setup", "emacs")
     assert said.code == 1
     assert "claude-code, codex, cursor, gemini-cli, vscode, opencode" in said.err
+
+
+def test_claude_code_without_its_command_is_not_set_up_and_the_exit_code_says_so(
+    command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    shown = command("setup", "claude-code", "--dry-run")
+    assert shown.code == 0
+    said = command("setup", "claude-code")
+    assert said.code == 1
+    assert "claude mcp add --scope user stash-skills" in said.out

@@ -27,6 +27,7 @@ from mcp.client.streamable_http import streamable_http_client
 from support.staging import Stage, conversation, jsonl
 
 from stash_mcp.cli.main import main
+from stash_mcp.server.admission import MOST_BYTES
 from stash_mcp.server.http import HttpServer, open_server, serve_app
 from stash_mcp.server.listening import HttpOptions
 from stash_mcp.storage.files import try_lock
@@ -127,6 +128,9 @@ FOREIGN = [
     ({"Origin": "https://evil.example"}, 403),
     ({"Origin": "null"}, 403),
     ({"Origin": "http://localhost.evil.example:8274"}, 403),
+    ({"Origin": "http://localhost:3000.evil.example"}, 403),
+    ({"Host": "127.0.0.1:80@evil.example"}, 421),
+    ({"Host": "localhost:"}, 421),
 ]
 
 
@@ -157,6 +161,42 @@ async def test_its_own_names_are_answered_at_any_port(stage: Stage) -> None:
         for headers in own:
             answer = await post(url, bearer(TOKEN) | headers)
             assert (answer.status_code, "stash-skills" in answer.text) == (200, True), headers
+
+
+@pytest.mark.anyio
+async def test_a_request_that_is_too_large_is_told_another_way(stage: Stage) -> None:
+    large = "x" * (MOST_BYTES + 1)
+
+    async def in_chunks() -> AsyncIterator[bytes]:
+        for _ in range(MOST_BYTES // 2**20 + 1):
+            yield b"x" * 2**20
+
+    async with serving(stage, HttpOptions()) as server, httpx2.AsyncClient() as http:
+        headers = JSON_AND_EVENTS | bearer(TOKEN) | {"content-type": "application/json"}
+        for content in (large, in_chunks()):
+            answer = await http.post(server.url, content=content, headers=headers)
+            assert answer.status_code == 413
+            assert "import_traces(path=...)" in answer.text
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ["2025-06-18", "2026-07-28"])
+async def test_a_client_that_goes_in_the_middle_of_its_request_is_no_error(
+    era: str, stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = (
+        f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"MCP-Protocol-Version: {era}\r\nContent-Type: application/json\r\n"
+        "Accept: application/json, text/event-stream\r\nContent-Length: 1000\r\n\r\n{"
+    )
+    async with serving(stage, HttpOptions()) as server:
+        port = server.listener.getsockname()[1]
+        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+            await stream.send(begun.encode())
+        # Answered after the one that has gone was looked at.
+        for _ in range(3):
+            assert (await post(server.url, bearer(TOKEN))).status_code == 200
+    assert "Traceback" not in caplog.text
 
 
 @pytest.mark.anyio

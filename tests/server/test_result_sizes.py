@@ -2,6 +2,7 @@
 
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent
 from support.staging import Stage, conversation, jsonl
 
@@ -132,3 +133,113 @@ async def test_lists_of_jobs_are_newest_first_and_paged(server: SkillServer, sta
     assert [row["reward_model_id"] for row in listed["reward_models"]] == models[::-1]
     assert [row["run_id"] for row in first["runs"] + rest["runs"]] == runs[::-1]
     assert (first["next_offset"], rest.get("next_offset")) == (2, None)
+
+
+@pytest.mark.parametrize("character", ['"', "\\", "\x01", "先", "\U0001f600"])
+async def test_what_json_writes_longer_is_counted_as_long_as_it_is_written(
+    character: str, server: SkillServer, stage: Stage
+) -> None:
+    kept = character.replace("\x01", '"')
+    run = stage.finished(("Seed.", 0.4), (kept * (MAX_BODY_CHARACTERS - 20), 0.6))
+    talk = {**conversation("odd", *(character * 9000 for _ in range(6))), "title": character * 300}
+    talk["metadata"] = {"note": character * 3000}
+    notes = said_of("odd", [f"{number}{character * 5000}" for number in range(12)])
+    stage.backend.import_traces(jsonl([talk]), annotations=jsonl(notes))
+    async with Client(server) as client:
+        for tool, arguments in (
+            ("list_candidates", {"run_id": run.id, "candidate": 1}),
+            ("get_trace", {"trace_id": "odd", "step_characters": 4000}),
+            ("get_trace", {"trace_id": "odd", "step": 1}),
+            ("get_trace", {"trace_id": "odd", "step": -1}),
+            ("list_traces", {}),
+            ("get_run", {"run_id": run.id}),
+        ):
+            answer = await client.call_tool(tool, arguments)
+            assert not answer.is_error, (tool, answer)
+            text = answer.content[0].text  # type: ignore[union-attr]
+            assert len(text.encode()) < 4 * LIMIT, (tool, arguments)
+
+
+def said_of(trace_id: str, comments: list[str]) -> list[dict[str, object]]:
+    """Each comment on the whole conversation and on its step 1."""
+    common = {"trace_id": trace_id, "author": "R" * 200, "created_at": "2026-01-02T03:04:05Z"}
+    return [
+        {**common, "comment": comment, **where}
+        for comment in comments
+        for where in ({}, {"step_index": 1})
+    ]
+
+
+async def test_a_step_and_all_that_was_said_of_it_can_be_read_to_the_end(
+    server: SkillServer, stage: Stage
+) -> None:
+    long = "".join(f"<{number}>" + "語" * 40 for number in range(900))
+    talk = conversation("long", "Look it up.", long)
+    talk["steps"].append(  # type: ignore[attr-defined]
+        {"role": "tool", "content": "found", "tool_name": "search", "tool_input": {"q": "x" * 9000}}
+    )
+    talk["metadata"] = {"note": "y" * 5000}
+    comments = [f"[{number}] " + "why " * 500 for number in range(25)]
+    notes = said_of("long", comments)
+    stage.backend.import_traces(jsonl([talk]), annotations=jsonl(notes))
+    async with Client(server) as client:
+        await client.call_tool(
+            "annotate_trace", {"trace_id": "long", "step": 1, "rating": "up", "quote": "<3>"}
+        )
+        whole, step, tool = [await read(client, number) for number in (-1, 1, 2)]
+        beyond = await client.call_tool("get_trace", {"trace_id": "long", "step": 3})
+    for text in (whole, step):
+        assert [text.count(comment.strip()) for comment in comments] == [1] * len(comments)
+    assert long in step
+    assert "> <3>" in step
+    assert "y" * 5000 in whole
+    assert "x" * 9000 in tool
+    assert beyond.is_error
+    assert "has no step 3; it has 3" in beyond.content[0].text  # type: ignore[union-attr]
+
+
+async def read(client: Client, step: int) -> str:
+    """All pages of it, put together."""
+    parts: list[str] = []
+    following: int | None = 0
+    while following is not None:
+        arguments = {"trace_id": "long", "step": step, "offset": following}
+        answer = await client.call_tool("get_trace", arguments)
+        assert tokens(answer) < LIMIT
+        page = answer.structured_content or {}
+        parts.append(page["text"])
+        following = page.get("next_offset")
+    return "".join(parts)
+
+
+@pytest.mark.parametrize("long", ["z" * 1_000_000, "語" * 200_000])
+async def test_a_refusal_does_not_repeat_all_that_was_given(long: str, server: SkillServer) -> None:
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("list_candidates", {"run_id": long}),
+        ("get_run", {"run_id": long}),
+        ("get_trace", {"trace_id": long}),
+        ("import_traces", {"path": long}),
+        ("import_traces", {"data": long}),
+        ("start_gepa_run", {"reward_model_id": long, "task_model": long}),
+        ("train_reward_model", {"trace_ids": [long, long]}),
+        ("train_reward_model", {"trace_ids": list(range(900))}),
+        ("rollback_skill", {"skill": long}),
+        ("list_runs", {long: 1}),
+        ("list_runs", {f"{number}{long[:100]}": 1 for number in range(5000)}),
+        (long, {}),
+    ]
+    async with Client(server) as client:
+        for tool, arguments in calls:
+            answer = await client.call_tool(tool, arguments)
+            text = answer.content[0].text  # type: ignore[union-attr]
+            assert answer.is_error
+            assert len(text) < 2200, (tool[:30], len(text))
+            assert not text.endswith(long[:10]), tool[:30]
+        for uri in (f"stash://runs/{long}", f"skill://{long}", f"stash://traces/{long[:3000]}"):
+            with pytest.raises(MCPError) as caught:
+                await client.read_resource(uri)
+            assert len(str(caught.value)) < 2200
+        for name, given in ((long, {}), ("next_round", {long: "x"})):
+            with pytest.raises(MCPError) as caught:
+                await client.get_prompt(name, given)
+            assert len(str(caught.value)) < 2200

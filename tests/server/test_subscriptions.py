@@ -5,16 +5,20 @@ import threading
 import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import cast
 
 import anyio
 import pytest
 from mcp import Client
-from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotification
 from support.staging import Stage, result
 
+from stash_mcp.backends.base import Backend
+from stash_mcp.errors import StashKeyError
 from stash_mcp.models import Run
+from stash_mcp.server.addresses import MOST_LISTENED
 from stash_mcp.server.app import SkillServer, build_server
 from stash_mcp.server.changes import Changed, Changes, Interest
 from stash_mcp.server.resource_uris import report_uri, run_uri
@@ -186,6 +190,34 @@ def test_a_run_that_came_and_ended_between_two_listings_is_told_once(stage: Stag
     assert changes.look(interest) == Changed()
 
 
+class WithoutStash:
+    """The library beside a Stash that cannot be asked, one of whose runs is known."""
+
+    def __init__(self, stage: Stage, remote: Run) -> None:
+        self._stage = stage
+        self._remote = remote
+
+    def known_runs(self) -> list[Run]:
+        return [self._remote, *self._stage.backend.known_runs()]
+
+    def get_run(self, run_id: str) -> Run:
+        if run_id == self._remote.id:
+            raise StashKeyError("There is no key.", "Put one into STASH_API_KEY.")
+        return self._stage.backend.get_run(run_id)
+
+
+def test_a_stash_that_cannot_be_asked_keeps_nothing_from_being_told(stage: Stage) -> None:
+    run = stage.running(("Be polite.", 0.4))
+    remote = run.model_copy(update={"id": "stash:r-1"})
+    backend, clock = WithoutStash(stage, remote), Clock()
+    changes = Changes(lambda: cast(Backend, backend), clock)
+    interest = Interest(frozenset({run_uri(run.id), run_uri(remote.id)}), lists=True)
+    changes.remember(interest)
+    assert changes.look(interest) == Changed()
+    succeed(stage, run)
+    assert changes.look(interest) == Changed((run_uri(run.id),), lists=True)
+
+
 def test_the_first_run_of_a_library_that_was_not_there_is_seen(stage: Stage) -> None:
     interest = Interest(frozenset({run_uri("run-2")}), lists=True)
     clock = Clock()
@@ -200,3 +232,34 @@ def test_the_first_run_of_a_library_that_was_not_there_is_seen(stage: Stage) -> 
 
 def _of(run: Run) -> Interest:
     return Interest(frozenset({run_uri(run.id)}))
+
+
+async def test_what_cannot_change_or_is_not_there_is_not_subscribed_to(
+    server: SkillServer, stage: Stage
+) -> None:
+    run = stage.running(("Be polite.", 0.4))
+    async with older_client(server) as (client, _):
+        for uri in ("nonsense", "", run_uri("none"), run_uri("x" * 100_000)):
+            with pytest.raises(MCPError) as refused:
+                await client.subscribe_resource(uri)
+            assert len(str(refused.value)) < 2200
+        await client.subscribe_resource(report_uri(run.id))
+        await client.subscribe_resource(run_uri(stage.train().id))
+
+
+async def test_a_client_listens_to_a_hundred_addresses_and_no_more(
+    server: SkillServer, stage: Stage
+) -> None:
+    addresses = [f"stash://traces/{number}" for number in range(MOST_LISTENED + 1)]
+    async with older_client(server) as (client, _):
+        for uri in addresses[:-1]:
+            await client.subscribe_resource(uri)
+        await client.subscribe_resource(addresses[0])
+        with pytest.raises(MCPError, match="No more than 100"):
+            await client.subscribe_resource(addresses[-1])
+        await client.unsubscribe_resource(addresses[0])
+        await client.subscribe_resource(addresses[-1])
+    async with Client(server) as client:
+        with pytest.raises(MCPError, match="No more than 100"):
+            async with client.listen(resource_subscriptions=addresses):
+                pass

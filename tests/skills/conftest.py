@@ -77,6 +77,7 @@ def bench(tmp_path: Path) -> Bench:
         home=tmp_path / "home",
         project_dir=tmp_path / "project",
         claude_config_dir=tmp_path / "user" / ".claude",
+        user_home=tmp_path / "user",
     )
     settings.project_dir.mkdir()
     settings.claude_config_dir.mkdir(parents=True)

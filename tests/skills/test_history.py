@@ -167,6 +167,7 @@ def test_a_skills_folder_that_leads_elsewhere_now_is_left_alone(
         bench.skills_dir.symlink_to(elsewhere, target_is_directory=True)
     except OSError:
         pytest.skip("links cannot be made here")
+    (elsewhere / "refund-answers" / "SKILL.md").write_text("mine")
     with pytest.raises(InstallError, match="leads to"):
         history.uninstall(force=True)
     assert (elsewhere / "refund-answers" / "SKILL.md").exists()

@@ -49,10 +49,21 @@ SURE_REFERENCES = [
     "@C:\\Users\\x",
     '@"/etc/a b"',
     "@id_rsa.key, please",
+    "@property",
+    "@app.route('/x')",
+    "Ask @alice",
+    "npm install @types/node",
+    "@x(/../../etc/hostname",
+    "`npm i @scope/name`",
+    "x\u3002@secret",
+    "$1@secret",
+    "@$1",
+    "@" + "\u00e9" * 400 + "/../secret",
 ]
 HIDDEN = [
     *("a\u202eb", "a\u200bb", "\ufeffa", "a\u2066b", "a\U000e0041b"),
-    *("a\u200db", "a\ufe01", "x\u2060y"),
+    *("a\u200db", "a\ufe01", "x\u2060y", "a\ufe0f", "\U0001f44d\ufe0f\ufe0e", "-\u00ad-"),
+    *("\u304b\u200c\u304b", "\U0001f44d\u200c\U0001f44d", "a\u00ad"),
 ]
 
 INERT = [
@@ -82,6 +93,8 @@ INERT = [
     "👩‍💻 ❤️ 🏳️‍🌈",
     "می‌خواهم",
     "क्‍ष",
+    "co\u00adoperate",
+    "1\ufe0f\u20e3 \u2139\ufe0f \u203c\ufe0f",
 ]
 
 FRAGMENTS = [
@@ -102,6 +115,7 @@ FRAGMENTS = [
         "\x1c",
         "\x85",
     ),
+    *("[", "]:", "#", "\u3002", "\u00ad", "\u200c", "\u0645", "[0]"),
     *("\u200b", "\u200d", "\ufe01", "\ufe0f", "👩", "\u202e", "\ufeff", "\U000e0041", "\uffff"),
 ]
 
@@ -125,10 +139,8 @@ def test_a_reference_to_a_file_or_folder_is_high(body: str) -> None:
     assert "file-reference" in rules(body, "high")
 
 
-@pytest.mark.parametrize(
-    "body", ["@property", "@app.route('/x')", "Ask @alice", "npm install @types/node", "@param x"]
-)
-def test_an_at_sign_that_names_a_file_only_by_accident_is_low(body: str) -> None:
+@pytest.mark.parametrize("body", ["@\u00e9", "@\u65e5\u672c", "@-"])
+def test_an_at_sign_before_what_names_no_file_is_low(body: str) -> None:
     assert [(f.rule, f.severity) for f in find_active(body)] == [("file-reference", "low")]
 
 
@@ -137,9 +149,41 @@ def test_a_package_managers_name_does_not_excuse_a_file(body: str) -> None:
     assert "file-reference" in rules(body, "high")
 
 
-@pytest.mark.parametrize("body", ["$ARGUMENTS", "x$1y", "${HOME}", "`$0`", "costs $5.00"])
-def test_a_substitution_is_low(body: str) -> None:
+@pytest.mark.parametrize(
+    "body", ["$ARGUMENTS", "x$ARGUMENTS[0]y", "${CLAUDE_SKILL_DIR}", "${ARGUMENTS}", "${1}"]
+)
+def test_a_substitution_that_is_meant_for_the_agent_is_high(body: str) -> None:
+    assert [(f.rule, f.severity) for f in find_active(body)] == [("substitution", "high")]
+
+
+@pytest.mark.parametrize("body", ["x$1y", "${HOME}", "`$0`", "costs $5.00", "`/orders/${id}`"])
+def test_a_price_and_a_variable_that_nothing_replaces_are_low(body: str) -> None:
     assert [(f.rule, f.severity) for f in find_active(body)] == [("substitution", "low")]
+
+
+BESIDE = ["$ARGUMENTS", "$1", "$12", "$ARGUMENTS[0]", "${CLAUDE_EFFORT}", "${x}", "$1$2"]
+
+
+@pytest.mark.parametrize("replaced", BESIDE)
+@pytest.mark.parametrize(
+    ("rule", "form"),
+    [
+        ("shell-command", "{}!`id`"),
+        ("shell-command", "x{}!`id`"),
+        ("shell-command", "x !{}`id`"),
+        ("shell-command", "x{}!{}`id`"),
+        ("shell-fence", "```{}!\nid\n```"),
+        ("shell-fence", "`{}``!\nid\n```"),
+        ("file-reference", "{}@secret"),
+        ("file-reference", "x{}@/etc/hostname"),
+        ("file-reference", 'x{}@"/etc/hostname"'),
+    ],
+)
+def test_what_is_replaced_on_load_hides_no_construct_beside_it(
+    rule: str, form: str, replaced: str
+) -> None:
+    assert rule in rules(form.replace("{}", replaced), "high")
+    assert find_constructs(neutralise(form.replace("{}", replaced))) == ()
 
 
 @pytest.mark.parametrize("body", HIDDEN)
@@ -177,6 +221,9 @@ def test_findings_have_their_line_the_reason_and_come_in_order() -> None:
         ("it is $5", "it is $ 5"),
         ("```!\nid\n```", "```text !\nid\n```"),
         ("```!`id`", "```text \\!`id`"),
+        ("[//]: # (x)", "\\[//]: # (x)"),
+        ("$ARGUMENTS!`id`", "$ ARGUMENTS!`id`"),
+        ("x\u3002@bob", "x\u3002\\@bob"),
         ("see <!-- x -->", "see <\\!-- x -->"),
         ("a\u200bb\r\nc\rd\0", "ab\nc\nd"),
         ("!\u200b`id`", "\\!`id`"),

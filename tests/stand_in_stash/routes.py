@@ -36,6 +36,7 @@ class Asked:
     query: str
     authorization: str | None
     body: bytes
+    accept_encoding: str | None = None
 
 
 @dataclass(frozen=True)

@@ -187,6 +187,7 @@ def _api_handler(stand_in: StandIn) -> type[_Handler]:
                 target.query,
                 self.headers.get("authorization"),
                 self.read_body(),
+                self.headers.get("accept-encoding"),
             )
             stand_in.user_agents.add(self.headers.get("user-agent", ""))
             reply, odd = stand_in.answer(asked)

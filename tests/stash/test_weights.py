@@ -74,6 +74,14 @@ def test_an_older_servers_stream_is_fetched_whole(
     assert stash.storage.seen == []
 
 
+def test_nothing_on_the_way_is_asked_to_compress_the_answer(
+    client: StashClient, stash: StandIn, model: str, folder: Path
+) -> None:
+    download_weights(client, model, folder, max_bytes=1_000_000)
+    asked = [row for row in stash.asked if row.path.endswith("/weights")]
+    assert [row.accept_encoding for row in asked] == ["identity"]
+
+
 def test_a_broken_download_is_carried_on_where_it_stopped(
     client: StashClient, stash: StandIn, model: str, folder: Path
 ) -> None:

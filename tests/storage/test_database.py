@@ -137,3 +137,9 @@ def test_text_that_has_no_utf8_is_an_input_error(path: Path) -> None:
     database = Database(path)
     with pytest.raises(InputError, match="half of a surrogate pair"), database.read() as connection:
         connection.execute("SELECT * FROM traces WHERE id = ?", ("\udcff",))
+
+
+def test_a_number_that_sqlite_does_not_hold_is_refused_in_words(tmp_path: Path) -> None:
+    database = Database(tmp_path / "library.db")
+    with pytest.raises(InputError, match="too large to be stored"), database.read() as connection:
+        connection.execute("SELECT * FROM traces WHERE seq = ?", (2**63,))

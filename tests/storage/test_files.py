@@ -180,3 +180,14 @@ def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
             assert not third
     with try_lock(tmp_path / "locks" / "a.lock") as again:
         assert again
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no modes")
+def test_a_lock_file_is_private_whatever_the_umask_is(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with try_lock(tmp_path / "a.lock") as ours:
+            assert ours
+            assert stat.S_IMODE((tmp_path / "a.lock").stat().st_mode) == 0o600
+    finally:
+        os.umask(before)

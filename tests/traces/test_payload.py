@@ -178,3 +178,10 @@ def test_json_inside_a_string_is_held_to_the_same_rules(text: str) -> None:
 
 def test_json_inside_a_string_is_parsed() -> None:
     assert parse_json('{"city": "Zürich", "n": 1.0}') == {"city": "Zürich", "n": 1.0}
+
+
+def test_the_fix_speaks_of_what_the_file_holds() -> None:
+    for error, noun in ((TraceFormatError, "conversation"), (AnnotationError, "annotation")):
+        with pytest.raises(error) as caught:
+            read_rows(b"oops\n{}\n", error)
+        assert caught.value.fix.startswith(f"Each {noun} must be one JSON object on one line.")

@@ -45,10 +45,10 @@ class Backends(Sides):
 
     # --- skills ---
 
-    def reconcile(self) -> list[Notice]:
+    def reconcile(self, *, at_once: bool = False) -> list[Notice]:
         """Also of Stash's runs, those that it is time to look at."""
         follow(self._brief, self._local.remote_runs, self._brief.door.has_key)
-        return self._local.reconcile()
+        return self._local.reconcile(at_once=at_once)
 
     def take_notices(self, listener: Listener = "agent") -> list[Notice]:
         return self._local.take_notices(listener)

@@ -10,10 +10,12 @@ from stash_mcp.backends.ids import refuse_stash_ids
 from stash_mcp.backends.local.workshop import Workshop
 from stash_mcp.checkpoints import pack, staged_folder, unpack, verify_checkpoint
 from stash_mcp.datasets.pairs import build_pairs
-from stash_mcp.errors import UnsupportedError
+from stash_mcp.errors import InputError, UnsupportedError
 from stash_mcp.models import JobKind, RewardModel, TrainRequest
 from stash_mcp.rendering import render_steps
 from stash_mcp.storage.files import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, os_errors
+
+_NAME_CHARACTERS = 200
 
 
 class RewardModels(Workshop):
@@ -49,8 +51,15 @@ class RewardModels(Workshop):
 
     def _base_model(self, name: str) -> str:
         """A folder becomes absolute: the worker stands in another one. A hub's id stays."""
-        folder = (self._settings.project_dir / Path(name).expanduser()).absolute()
-        return str(folder) if folder.is_dir() else name
+        try:
+            folder = (self._settings.project_dir / Path(name).expanduser()).absolute()
+            return str(folder) if folder.is_dir() else name
+        except (OSError, RuntimeError) as error:
+            raise InputError(
+                f"The base model '{name[:_NAME_CHARACTERS]}' is no name of a model or "
+                f"folder: {getattr(error, 'strerror', None) or error}.",
+                "Give a model of the Hugging Face hub, or the path of a folder.",
+            ) from error
 
     def import_reward_model(self, path: Path, name: str | None = None) -> RewardModel:
         job_id = f"rm-{self._new_id()}"

@@ -43,6 +43,7 @@ from stash_mcp.skills.document import problems_with_description, problems_with_n
 from stash_mcp.skills.journal import complete_if_free
 from stash_mcp.skills.scan import active_problems
 from stash_mcp.skills.targets import resolve, resolve_all
+from stash_mcp.skills.written_paths import absolute, is_path, refuse_our_own
 from stash_mcp.storage.calls import call_key
 from stash_mcp.storage.database import BUSY_SECONDS
 from stash_mcp.storage.files import try_lock
@@ -123,7 +124,7 @@ class Runs(Workshop):
             return order, None
         complete_if_free(self._manifest, self._settings.backups_dir)
         targets = resolve_all(self._settings, order.install_scope, order.install_agents)
-        seed = self._place(order.seed)
+        seed = self._written(order.seed)
         latest = adoption.chosen(self._manifest, seed, order.skill_name, targets)
         skill, adopted = adoption.adopt(latest, order.skill_name)
         fields = {
@@ -132,17 +133,19 @@ class Runs(Workshop):
         }
         return order.model_copy(update=fields), adopted
 
-    def _place(self, seed: str) -> str:
+    def _written(self, skill: str) -> str:
         """A path as the manifest has it; a relative one starts at the project. A name stays."""
-        if "/" not in seed and os.sep not in seed:
-            return seed
-        return os.path.realpath(self._settings.project_dir / os.path.expanduser(seed))
+        if not is_path(skill) and "\0" not in skill:
+            return skill
+        return os.path.realpath(absolute(self._settings, skill))
 
     def wish(self, order: RunOrder) -> InstallWish:
         """Where the skill goes, as absolute folders: whoever installs it stands elsewhere."""
         targets = [
             resolve(self._settings, order.install_scope, agent) for agent in order.install_agents
         ]
+        for row in targets:
+            refuse_our_own(self._settings, row.skills_dir)
         return InstallWish(
             mode=order.install or self._settings.install_mode,
             targets=tuple(

@@ -25,8 +25,18 @@ from stash_mcp.skills import history
 from stash_mcp.skills.install import Installed, install, install_all
 from stash_mcp.skills.journal import complete_if_free
 from stash_mcp.skills.sight import sight_in
-from stash_mcp.skills.targets import AGENTS, Agent, Scope, is_used, resolve, resolve_all, target_of
+from stash_mcp.skills.targets import (
+    AGENTS,
+    Agent,
+    Scope,
+    is_used,
+    readers,
+    resolve,
+    resolve_all,
+    target_of,
+)
 from stash_mcp.skills.versions import kept_text, sha256
+from stash_mcp.skills.written_paths import absolute
 
 
 class Skills(Runs):
@@ -55,7 +65,7 @@ class Skills(Runs):
         return tuple(self._outcome_of(row, _reservation(run), order.dry_run) for row in done)
 
     def rollback_skill(self, order: RollbackOrder) -> InstallOutcome:
-        latest = self._find(order.skill)
+        latest = self._find(order.skill, dry_run=order.dry_run)
         version = history.former(self._manifest, latest, order.version)
         history.same_place(latest)
         done = install(
@@ -75,7 +85,7 @@ class Skills(Runs):
 
     def uninstall_skill(self, order: UninstallOrder) -> UninstallOutcome:
         done = history.uninstall(
-            self._find(order.skill),
+            self._find(order.skill, dry_run=order.dry_run),
             manifest=self._manifest,
             backups_dir=self._settings.backups_dir,
             force=order.force,
@@ -87,6 +97,7 @@ class Skills(Runs):
             backup=None if done.backup is None else os.fspath(done.backup),
             diff=done.diff,
             dry_run=order.dry_run,
+            agents=readers(self._settings, done.installation),
         )
 
     def list_installed_skills(self) -> list[InstalledSkill]:
@@ -114,9 +125,16 @@ class Skills(Runs):
             ),
         )
 
-    def _find(self, skill: str) -> Installation:
-        complete_if_free(self._manifest, self._settings.backups_dir)
-        return history.find(self._manifest, skill)
+    def _find(self, skill: str, *, dry_run: bool = False) -> Installation:
+        """By name or path. What a killed installation left is completed, which writes."""
+        if not dry_run:
+            complete_if_free(self._manifest, self._settings.backups_dir)
+        return history.find(self._manifest, skill, self._spellings(skill))
+
+    def _spellings(self, skill: str) -> tuple[str, ...]:
+        """Of a path: as it is written, and where the links in it lead."""
+        real = self._written(skill)
+        return (real,) if real == skill else (real, os.fspath(absolute(self._settings, skill)))
 
     def _folder(self, row: Agent, scope: Scope) -> SkillsFolder:
         path = resolve(self._settings, scope, row.id).skills_dir
@@ -140,6 +158,8 @@ class Skills(Runs):
             state=state,
             origin=origins[0] if origins else Origin(),
             newer_run=None if newer is None else newer.id,
+            agents=readers(self._settings, latest),
+            line_ends_changed=history.line_ends_changed(latest),
         )
 
     def _newer(self, latest: Installation, runs: Sequence[Run]) -> Run | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from stash_mcp.backends.extras import has_extra
+from stash_mcp.backends.local.told import ToldHere
 from stash_mcp.errors import MissingExtraError, NotReadyError, StorageError
 from stash_mcp.models import Job, JobKind, JobStatus
 from stash_mcp.runs.folder import JobFolder
@@ -41,6 +42,7 @@ class Workshop:
         self._start_worker = start_worker
         self._start_waiting = start_waiting
         self._session = session
+        self._told_here = ToldHere()
         self._library = Library(database)
         self._jobs = JobStore(database, clock)
         self._reflections = ReflectionStore(database, clock)
