@@ -11,6 +11,7 @@ NAMES = (
     "import_throughput",
     "library_hammer",
     "http_calls",
+    "skill_scan",
     "skill_replace",
     "install_latency",
     "exactly_once",

@@ -21,7 +21,7 @@ from stash_mcp.optimization.identity import Identity
 from stash_mcp.optimization.reflection import ReflectionRecord
 from stash_mcp.skills.document import MAX_BODY_CHARACTERS, MAX_BODY_LINES, problems_with_name
 from stash_mcp.skills.proposal import Refusal, checked
-from stash_mcp.skills.scan import neutralise
+from stash_mcp.skills.scan import active_problems, neutralise
 
 MAX_POINT_CHARACTERS = 400
 SIMILAR = 0.6
@@ -174,13 +174,16 @@ def _write(body: _Body) -> str:
 
 
 def _new_points(present: _Body, comments: Iterable[str]) -> list[str]:
-    """The comments as points, without those that the body or an earlier one says already."""
+    """The comments as points, without those that the body or an earlier one says already, and
+    without those that no skill may say: one of them would stop the whole body."""
     said = [_words(point) for point in present.points]
     fresh = []
     for comment in comments:
         point = _as_point(comment)
         words = _words(point)
-        if point and not any(_similar(words, other) for other in said):
+        if not point or active_problems(point):
+            continue
+        if not any(_similar(words, other) for other in said):
             said.append(words)
             fresh.append(point)
     return fresh

@@ -59,7 +59,8 @@ conversations, names or numbers of single cases into it.
 - Use Markdown. At most {lines} lines and {limit} characters. No YAML frontmatter, no name, no \
 description.
 - It is a text to read: no commands that run on load (an exclamation mark before a backtick), no \
-@path references, no $ARGUMENTS or ${{...}} placeholders, no HTML comments."""
+word that begins with @ unless a backtick stands directly before it, no $ARGUMENTS or ${{...}} \
+placeholders, no HTML comments, no keys or passwords."""
 
 _ANSWER = f"""\
 Answer with the whole new body between these two lines, each on a line of its own, and nothing \

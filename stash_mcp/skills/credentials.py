@@ -48,9 +48,9 @@ _ASSIGNED = re.compile(
 )
 _IN_ADDRESS = re.compile(r"\b[a-z][a-z+]{1,20}://[^\s:/@]{1,60}:([^\s:/@]{3,100})@", re.IGNORECASE)
 _STANDS_FOR_ONE = re.compile(
-    r"[<{\[($%*]|\.\.\.|…|x{3,}|X{3,}|0{6}|123456|example|sample|your|dummy|fake|placeholder|change"
+    r"[<{\[($%*]|\.\.\.|…|x{3}|0{6}|123456|example|sample|your|dummy|fake|placeholder|change"
     r"|test|^pass(?:word|wd)?$|^secret$|^token$|environ|getenv|process|config|settings|secrets\."
-    r"|^\w+(?:\.\w+)+;?$",
+    r"|^\w{1,60}(?:\.\w{1,60}){1,20};?$",
     re.IGNORECASE,
 )
 

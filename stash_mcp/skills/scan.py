@@ -24,9 +24,10 @@ __all__ = ["RULES", "Finding", "active_problems", "find_active", "find_construct
 _REPLACED = "\x00"
 _GAP = f"{_REPLACED}*+"
 _SUBSTITUTION = re.compile(
-    rf"\$(?:{_GAP.join('ARGUMENTS')}(?:\[\d+\])?|\d+|\{{[^}}\n]{{0,200}}+\}})"
+    rf"\$(?:{_GAP.join('ARGUMENTS')}(?:\[\d{{1,9}}\])?|\d++|\{{[^}}\n]{{0,200}}+\}})"
 )
 _NESTED = 3
+_LINES_NAMED = 10
 # A construct starts where a line does or after whitespace. JavaScript's whitespace has U+FEFF,
 # Python's has not.
 _START = rf"(?<![^\s\ufeff{_REPLACED}])"
@@ -72,12 +73,18 @@ def _found(body: str, rules: Sequence[Rule]) -> tuple[Finding, ...]:
 
 
 def active_problems(text: str) -> tuple[str, ...]:
-    """Its high findings as sentences for whoever wrote it."""
-    return tuple(
-        f"Line {finding.line}: {finding.why}"
-        for finding in find_active(text)
-        if finding.severity == "high"
-    )
+    """Its high findings as sentences for whoever wrote it, one for each rule."""
+    lines: dict[str, list[int]] = {}
+    for finding in find_active(text):
+        if finding.severity == "high":
+            lines.setdefault(finding.why, []).append(finding.line)
+    return tuple(f"{_lines(numbers)}: {why}" for why, numbers in lines.items())
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    named = ", ".join(str(number) for number in numbers[:_LINES_NAMED])
+    more = " and others" if len(numbers) > _LINES_NAMED else ""
+    return f"Line {named}" if len(numbers) == 1 else f"Lines {named}{more}"
 
 
 def neutralise(text: str) -> str:

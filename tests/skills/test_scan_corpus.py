@@ -1,10 +1,18 @@
 """Bodies that an agent should not load unseen, and bodies that a real skill could hold."""
 
+import dataclasses
 import re
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from re._constants import MAX_REPEAT, MAXREPEAT, MIN_REPEAT, POSSESSIVE_REPEAT
+from re._parser import SubPattern, parse
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from stash_mcp.skills import credentials, harm, hiding, reading, scan, sending, unseen
 from stash_mcp.skills.scan import RULES, find_active
 
 BODIES = Path(__file__).parent / "bodies"
@@ -155,23 +163,75 @@ def test_there_are_enough_of_both_and_of_every_rule() -> None:
     assert found == {rule.id for rule in RULES}
 
 
+LONGEST = 20_000
+WORDS = sorted({word for _, text in hostile() for word in re.findall(r"\S{1,40}", text)})
+
+
+def repeated(part: str) -> str:
+    return (part * (LONGEST // len(part) + 1))[:LONGEST]
+
+
 @pytest.mark.parametrize(
-    "text",
+    "part",
     [
-        " " * 20_000,
-        "\n" * 20_000,
-        "curl " * 4_000,
-        "send all " * 2_200,
-        "![a](https://x/" + "?" * 20_000,
-        "https://x?" + "a=&" * 7_000,
-        "do not tell the " * 1_250,
-        "<img src=" * 2_200,
-        "`" * 20_000,
-        "@a/" * 6_600,
-        "host ping dig " * 1_400,
+        *(" ", "\n", "`", "curl ", "send all ", "![a](https://x/?", "a=&", "do not tell the "),
+        *("<img src=", "@a/", "host ping dig ", "scp ~/", "nc -", "ping ", "silently send "),
+        *("send api access auth ", "send keys to http://", "echo $A_KEY ", "<br>", "\u3002@", "${"),
+        *("$ARGUMENTS", "\u00a0", "&nbsp;", "rm -- --- ", "wget https://a/", "copy copy ", ". "),
+        *("user must not ", "password=", "a://b:", "never rm -rf ~ ", "\ufdfa", "\U0001f44d\u200d"),
     ],
 )
 @pytest.mark.timeout(30)
-def test_no_text_of_a_bodys_length_makes_the_scan_backtrack(text: str) -> None:
-    # Milliseconds on any machine; a pattern that backtracks would take minutes.
-    assert all(finding.line >= 1 for finding in find_active(text))
+def test_no_text_of_a_bodys_length_makes_the_scan_backtrack(part: str) -> None:
+    # A fraction of a second on any machine; a pattern that backtracks would take minutes.
+    assert all(finding.line >= 1 for finding in find_active(repeated(part)))
+
+
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5), st.sampled_from([" ", "\n", ""]))
+@settings(max_examples=12, deadline=None)
+@pytest.mark.timeout(120)
+def test_the_rules_own_words_however_repeated_do_not_either(words: list[str], gap: str) -> None:
+    began = time.process_time()
+    find_active(repeated(gap.join(words) + gap))
+    # CPU time of this process: ten times what the slowest was ever seen to take.
+    assert time.process_time() - began < 10
+
+
+def test_no_rule_has_a_pattern_whose_repetition_is_neither_bounded_nor_final() -> None:
+    modules = (scan, reading, credentials, sending, hiding, harm, unseen)
+    patterns = {pattern for module in modules for pattern in compiled_in(vars(module))}
+    assert len(patterns) > 100
+    assert [pattern.pattern for pattern in patterns if backtracks_without_end(pattern)] == []
+    assert backtracks_without_end(re.compile(r"a(?:b|[^c]*)d"))
+    assert not backtracks_without_end(re.compile(r"a{1,9}[^c]*+d"))
+
+
+def compiled_in(value: object) -> Iterator[re.Pattern[str]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from compiled_in(part)
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from compiled_in(part)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from compiled_in(tuple(vars(value).values()))
+
+
+def backtracks_without_end(pattern: re.Pattern[str]) -> bool:
+    """Whether it has a repetition without a bound that can give back what it took."""
+    return any(
+        operation in (MAX_REPEAT, MIN_REPEAT) and most is MAXREPEAT
+        for operation, most in repetitions(parse(pattern.pattern, pattern.flags))
+    )
+
+
+def repetitions(part: object) -> Iterator[tuple[object, object]]:
+    """Each repetition of a parsed pattern, with its most."""
+    if isinstance(part, SubPattern | list | tuple):
+        items = list(part)
+        if len(items) == 2 and items[0] in (MAX_REPEAT, MIN_REPEAT, POSSESSIVE_REPEAT):
+            yield items[0], items[1][1]
+        for item in items:
+            yield from repetitions(item)
