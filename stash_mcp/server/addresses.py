@@ -16,7 +16,6 @@ MOST_CHARACTERS = 4000
 MOST_LISTENED = 100
 """By one client, or one stream."""
 _SHOWN_CHARACTERS = 200
-_SCHEMES = ("stash://", "skill://")
 
 
 def check_length(uri: str) -> None:
@@ -38,12 +37,14 @@ def check_number(uris: Collection[str]) -> None:
 
 
 def check_known(library: "Callable[[], Backend | None]", uri: str) -> None:
-    """Blocking. Of runs and trainings only those that are there; the rest does not change."""
+    """Blocking. Of runs and trainings only those that are there; the rest does not change, and a
+    client may listen to what another program's addresses name.
+    """
     from stash_mcp.server.jobs import find_job
     from stash_mcp.server.resource_uris import run_id_of
 
     check_length(uri)
-    if not uri.startswith(_SCHEMES):
+    if "://" not in uri:
         raise MCPError(INVALID_PARAMS, f"There is no resource {uri[:_SHOWN_CHARACTERS]}.")
     run_id = run_id_of(uri)
     if run_id is None:
