@@ -10,7 +10,7 @@ PRIVATE_FILE = (
     r"|\bid_(?:rsa|dsa|ecdsa|ed25519)\b(?!\.pub)|\.aws/(?:credentials|config)|\.netrc\b|\.pgpass\b"
     r"|\.git-credentials\b|\.docker/config\.json|\.kube/config|\.gnupg\b|\.npmrc\b|\.pypirc\b"
     r"|\.(?:bash|zsh|psql|mysql|python)_history\b|/etc/(?:passwd|shadow|sudoers)\b"
-    r"|\bLogin Data\b|\.config/gh/hosts|\bkeychain\b)"
+    r"|\bLogin Data\b|\.config/gh/hosts|\blogin\.keychain)"
 )
 ENVIRONMENT_FILE = r"(?<![\w.])\.env\b(?!\.(?:example|sample|template|dist|schema)|[\w(])"
 """Patterns without regard to case. Public keys and examples are left out."""
@@ -46,9 +46,11 @@ _ASSIGNED = re.compile(
     r"\s{0,3}(?::|=(?!=))\s{0,3}[\"']?([^\s\"'`,;|)]{8,200})",
     re.IGNORECASE,
 )
-_IN_ADDRESS = re.compile(r"\b[a-z][a-z+]{1,20}://[^\s:/@]{1,60}:([^\s:/@]{3,100})@", re.IGNORECASE)
+_IN_ADDRESS = re.compile(
+    r"\b[a-z][a-z+]{1,20}://([^\s:/@]{1,60}):(?!\1@)([^\s:/@]{3,100})@", re.IGNORECASE
+)
 _STANDS_FOR_ONE = re.compile(
-    r"[<{\[($%*]|\.\.\.|…|x{3}|0{6}|123456|example|sample|your|dummy|fake|placeholder|change"
+    r"[<{\[($%*]|\.\.\.|…|x{3}|0{6}|123456|example|sample|your|dummy|fake|placeholder|change|^my"
     r"|test|^pass(?:word|wd)?$|^secret$|^token$|environ|getenv|process|config|settings|secrets\."
     r"|^\w{1,60}(?:\.\w{1,60}){1,20};?$",
     re.IGNORECASE,
@@ -64,7 +66,7 @@ def credentials(text: str) -> Iterator[Hit]:
         if not _STANDS_FOR_ONE.search(match[1]) and _mixed(match[1]):
             yield line_of(text, match.start()), "high"
     for match in _IN_ADDRESS.finditer(text):
-        if not _STANDS_FOR_ONE.search(match[1]):
+        if not _STANDS_FOR_ONE.search(match[2]):
             yield line_of(text, match.start()), "high"
 
 

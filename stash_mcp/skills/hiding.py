@@ -80,8 +80,8 @@ _HIDDEN = tuple(
     for pattern in (
         r"\b(?:pretend|act as if|claim|lie)\b[^\n.;]{0,30}\b(?:you (?:did not|didn['\u2019]t|never)"
         r"|nothing (?:happened|was (?:sent|run|read)))",
-        r"\bdeny (?:it\b|everything|having|any knowledge|knowing|(?:that )?(?:you|anything|it)\b)"
-        r"(?! are)",
+        r"\bdeny (?:having|any knowledge|knowing|(?:that )?(?:you|anything)\b)(?! are)",
+        rf"\b(?:if|when) (?:{_WHO} asks|asked)\b[^.;]{{0,20}}?\bdeny (?:it|everything)\b",
         rf"\b(?:omit|leave|drop|exclude|remove) (?:(?:this|these|that|those|the|your) {_EVENT}"
         rf"|{_DID})(?: (?:out|away))?(?: of| from) {_LEFT_OUT_OF}",
         rf"\bwithout (?:ever )?(?:telling|informing|notifying|alerting|showing) (?:it to )?{_WHO}"

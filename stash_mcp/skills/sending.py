@@ -69,6 +69,7 @@ _PUSHED = re.compile(r"\bgit\s{1,9}push\s{1,9}(?:-{1,2}[\w-]{1,30}\s{1,9}){0,5}(
 _USUAL_REMOTES = {"origin", "upstream", "heroku"}
 
 _HOST = re.compile(r"://([^\s/\"'`?#]{1,200})")
+_THIS_MACHINE = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?")
 _KEY_HEADER = re.compile(
     r"(?:authorization|api-?key|[\w-]{0,30}(?:token|key|auth)):\s{0,3}(?:(?:bearer|token|basic)\s)?"
     r"[\"'{(\s]{0,4}$|\s-u\s{0,3}[\"']?[\w.@-]{0,60}:?$|--oauth2-bearer\s[\"']?$"
@@ -96,6 +97,9 @@ _VENDORS = {
 def _command_hits(text: str) -> Iterator[Hit]:
     added = {name for name in _REMOTE_ADDED.findall(text) if name not in _USUAL_REMOTES}
     for command in commands(text):
+        hosts = _HOST.findall(command.text)
+        if hosts and all(_THIS_MACHINE.fullmatch(host) for host in hosts):
+            continue
         for steps in _COMMANDS:
             position = in_order(command.text, steps)
             if position is not None:
@@ -218,13 +222,13 @@ def _goes_out(text: str, match: re.Match[str], sent: _Sent) -> bool:
 # --- addresses ---
 
 _PICTURE = re.compile(
-    r"!\[[^\]\n]{0,200}+\]\(\s{0,9}<?https?://[^)\s]{0,400}?(?:[?&/=](?:\{|<|\[|\$|%7B)"
+    r"!\[[^\]\n]{0,200}+\]\(\s{0,9}<?https?://[^)\s]{0,400}?(?:[?&/=](?:\{|<|\[|\$[\w{(]|%7B)"
     r"|=(?:\.\.\.|…|[A-Z_]{6,40}\b))"
 )
 _PICTURE_TAG = re.compile(r"<img\b[^<>\n]{0,800}+", re.I)
 _FILLED_IN = re.compile(r"\bsrc\s{0,3}=\s{0,3}[\"']?https?://[^\s?]{0,300}\?[^\s]{0,300}?[{$\[%]")
 _TALK_IN_ADDRESS = phrase(
-    r"[?&/][\w-]{0,40}=?(?:\{|<|\[|\$){1,3}\s{0,3}(?:the[\s_-])?(?:full[\s_-])?(?:conversation|chat"
+    r"://[^\s)`]{0,300}?[?&/][\w-]{0,40}=?(?:\{|<|\[|\$){1,3}\s{0,3}(?:the[\s_-])?(?:full[\s_-])?(?:conversation|chat"
     r"|history|transcript|messages|system[\s_-]?prompt|context|secrets?|env|passwords?"
     r"|credentials?|cookies?)"
 )
@@ -236,7 +240,7 @@ def _address_hits(text: str) -> Iterator[Hit]:
         if (
             _PICTURE.search(line)
             or any(_FILLED_IN.search(tag) for tag in tags)
-            or ("://" in line and _TALK_IN_ADDRESS.search(line))
+            or _TALK_IN_ADDRESS.search(line)
         ):
             yield number, "high"
 
