@@ -7,6 +7,7 @@ extension is not defined, and those that do not declare it, get the plain answer
 notifications of a task's state.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -102,12 +103,10 @@ class TasksExtension(Extension):
         from stash_mcp.server.jobs import find_job
 
         backend = self._library()
-        try:
-            if backend is not None:
+        if backend is not None:
+            with contextlib.suppress(NotFoundError):
                 find_job(backend, task_id)
                 return backend
-        except NotFoundError:
-            pass
         raise MCPError(INVALID_PARAMS, f"There is no task '{one_line(task_id, NAME_CHARACTERS)}'.")
 
 

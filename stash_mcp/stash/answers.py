@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from stash_mcp.errors import StashAnswerError
-from stash_mcp.redaction import redact
+from stash_mcp.redaction import MASK, redact
 from stash_mcp.stash.connection import Answer
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ def read(answer: Answer, shape: TypeAdapter[T], secrets: Sequence[str]) -> T:
 
 def parsed(body: bytes, shape: TypeAdapter[T], secrets: Sequence[str]) -> T:
     try:
-        return shape.validate_json(body)
+        return shape.validate_json(_without(body, secrets))
     except ValidationError as error:
         raise _misshapen(error, secrets) from None
 
@@ -38,9 +38,16 @@ def read_text(answer: Answer, secrets: Sequence[str]) -> str:
     if not answer.header("content-type").lower().startswith("text/") or _is_html(answer):
         raise _foreign(answer, secrets)
     try:
-        return answer.body.decode("utf-8")
+        return _without(answer.body, secrets).decode("utf-8")
     except UnicodeDecodeError:
         raise StashAnswerError("Stash's text is not UTF-8.", "Report it to Stash.") from None
+
+
+def _without(body: bytes, secrets: Sequence[str]) -> bytes:
+    """What Stash echoes of the key, in a job's error or a title, is neither stored nor shown."""
+    for secret in secrets:
+        body = body.replace(secret.encode(), MASK.encode())
+    return body
 
 
 def _misshapen(error: ValidationError, secrets: Sequence[str]) -> StashAnswerError:

@@ -6,6 +6,7 @@ at any time.
 
 import argparse
 import asyncio
+import contextlib
 import json
 import sys
 import time
@@ -61,10 +62,9 @@ async def _ask(name: str, api_base: str | None, seconds: float) -> None:
     started = time.monotonic()
     said: dict[str, str] = {}
     try:
-        await _reply(name, api_base, seconds)
-    except EmptyReplyError:
         # It is reached; a tiny question may well get an empty answer.
-        pass
+        with contextlib.suppress(EmptyReplyError):
+            await _reply(name, api_base, seconds)
     except StashSkillsError as error:
         secrets = secret_values()
         said = {"problem": redact(error.problem, secrets), "fix": redact(error.fix, secrets)}

@@ -1,6 +1,7 @@
 """Which side an id, a caller and the setting choose; and that nothing goes to Stash by itself."""
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,6 +61,33 @@ def test_the_lists_of_both_only_read(both: TwoSides) -> None:
     both.backend.list_runs()
     both.backend.list_reward_models()
     assert {asked.method for asked in both.stash.asked} == {"GET"}
+
+
+def test_a_list_of_stash_that_promises_more_for_ever_comes_to_an_end(both: TwoSides) -> None:
+    body = {"traces": [{"id": "t-1", "title": "Order"}], "total": 10**15}
+    both.stash.always = Odd(body=json.dumps(body).encode())
+    found = both.backend.at("stash").list_traces(limit=5, offset=0, text="order")
+    assert [row.id for row in found.traces] == ["stash:t-1"]
+    assert len(both.stash.asked) < 10
+
+
+def test_a_key_that_stash_echoes_in_an_answer_is_masked(both: TwoSides) -> None:
+    assert both.key is not None
+    run = {
+        "id": "r-1",
+        "reward_model_id": "m-1",
+        "task_model": "a/b",
+        "reflection_model": "a/c",
+        "max_metric_calls": 40,
+        "skill_description": f"of {both.key}",
+        "status": "failed",
+        "error": f"refused {both.key}",
+        "created_at": "2026-01-05T10:00:00+00:00",
+    }
+    both.stash.always = Odd(body=json.dumps(run).encode())
+    shown = both.backend.get_run("stash:r-1").model_dump_json()
+    assert "refused [redacted]" in shown
+    assert both.key not in shown
 
 
 def test_without_a_key_stash_is_not_asked_and_nothing_is_missing(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ A few conversations are asked for one by one, many come with the export. Only id
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from stash_mcp.backends.stash import views
 from stash_mcp.errors import StashError, StashNotFoundError, TraceFormatError
-from stash_mcp.models import Annotation, Quote, Step, Trace
+from stash_mcp.models import Annotation, Quote, Trace
 from stash_mcp.stash import StashClient
 from stash_mcp.stash.client import MAX_PAGE
 from stash_mcp.stash.shapes import (
@@ -55,12 +56,16 @@ def list_remote(client: StashClient) -> dict[str, RemoteTrace]:
     """Every trace by its id. Listed again where some went meanwhile, as others may be missed."""
     found: dict[str, RemoteTrace] = {}
     for _ in range(_LISTINGS):
-        total = 1
-        offset = 0
+        total, offset = 1, 0
+        listed: set[str] = set()
         while offset < total:
             page = client.list_traces(limit=MAX_PAGE, offset=offset)
+            if listed.issuperset(row.id for row in page.traces):
+                # It promises more than it has.
+                break
             for row in page.traces:
                 found[row.id] = RemoteTrace(row.id, row.external_id)
+            listed |= {row.id for row in page.traces}
             total, offset = page.total, offset + MAX_PAGE
         if len(found) >= total:
             break
@@ -108,22 +113,11 @@ def _exported(client: StashClient, missing: dict[str, RemoteTrace]) -> Iterator[
 
 
 def trace_of(detail: TraceShape) -> Trace:
-    steps = tuple(
-        Step(
-            role=step.role,
-            content=step.content,
-            tool_name=step.tool_name,
-            tool_input=step.tool_input,
-            tool_call_id=step.tool_call_id,
-            metadata=step.metadata or {},
-        )
-        for step in sorted(detail.steps, key=lambda step: step.index)
-    )
     return Trace(
         id=detail.external_id or detail.id,
         title=detail.title,
         metadata=detail.metadata or {},
-        steps=steps,
+        steps=views.steps(detail),
     )
 
 

@@ -86,10 +86,12 @@ class Traces(Desk):
         offset, total = 0, 1
         while offset < total:
             page: TracePageShape = self._client.list_traces(limit=MAX_PAGE, offset=offset)
-            yield from (row for row in page.traces if row.id not in seen)
-            seen |= {row.id for row in page.traces}
-            if not page.traces:
+            new = [row for row in page.traces if row.id not in seen]
+            if not new:
+                # It promises more than it has.
                 return
+            yield from new
+            seen |= {row.id for row in new}
             offset, total = offset + len(page.traces), page.total
 
     def get_trace(self, trace_id: str) -> TraceDetail:

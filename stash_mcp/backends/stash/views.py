@@ -52,17 +52,22 @@ def trace(shape: TraceShape) -> Trace:
         id=shown(shape.id),
         title=shape.title,
         metadata=shape.metadata or {},
-        steps=tuple(
-            Step(
-                role=step.role,
-                content=step.content,
-                tool_name=step.tool_name,
-                tool_input=step.tool_input,
-                tool_call_id=step.tool_call_id,
-                metadata=step.metadata or {},
-            )
-            for step in sorted(shape.steps, key=lambda step: step.index)
-        ),
+        steps=steps(shape),
+    )
+
+
+def steps(shape: TraceShape) -> tuple[Step, ...]:
+    """In their order."""
+    return tuple(
+        Step(
+            role=step.role,
+            content=step.content,
+            tool_name=step.tool_name,
+            tool_input=step.tool_input,
+            tool_call_id=step.tool_call_id,
+            metadata=step.metadata or {},
+        )
+        for step in sorted(shape.steps, key=lambda step: step.index)
     )
 
 
