@@ -40,6 +40,15 @@ def reward_model(job: Job) -> RewardModel:
     )
 
 
+def without_skill(run: Run) -> Run:
+    """A run whose skill was installed when it ended, and is nowhere any more."""
+    note = (
+        f"The skill of run {run.id} was installed and has been taken away since; install_skill "
+        f"(stash-skills install {run.id}) brings it back."
+    )
+    return run.model_copy(update={"install_state": "staged", "install_note": note})
+
+
 def run(job: Job, candidates: list[Candidate], reflections: tuple[int, ...] = ()) -> Run:
     """candidates: those scored so far; they give the scores of a run that has no result yet.
     reflections: numbers of those that are not answered."""

@@ -72,6 +72,12 @@ class Manifest:
         """What was installed from this run, oldest first."""
         return [row for row in self.all() if row.run_id == run_id]
 
+    def taken_away(self) -> frozenset[str]:
+        """The runs whose skill was uninstalled wherever it was."""
+        latest = self.latest_of_each()
+        standing = {row.run_id for row in latest if row.kind != "uninstall"}
+        return frozenset(row.run_id for row in latest if row.kind == "uninstall") - standing
+
     def latest_of_each(self) -> list[Installation]:
         """The last thing that we did to each file, in the order of the first installations."""
         latest: dict[str, Installation] = {}

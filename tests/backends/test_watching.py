@@ -7,6 +7,7 @@ import pytest
 from support.staging import Stage, result
 
 from stash_mcp.backends.base import RunOrder
+from stash_mcp.backends.installations import InstallOrder, UninstallOrder
 from stash_mcp.backends.local import open_local_backend
 from stash_mcp.models import Run
 
@@ -53,6 +54,18 @@ def test_a_better_skill_is_installed_once_and_told_once(stage: Stage) -> None:
     [told] = stage.backend.take_notices()
     assert (told.run_id, told.note.startswith(notice.note)) == (run.id, True)
     assert stage.backend.take_notices() == []
+    assert stage.backend.get_run(run.id).install_state == "installed"
+
+
+def test_a_run_whose_skill_was_taken_away_does_not_say_that_it_is_installed(stage: Stage) -> None:
+    run = ended(stage, *BETTER)
+    stage.backend.reconcile()
+    stage.backend.uninstall_skill(UninstallOrder(skill="polite-support"))
+    for shown in (stage.backend.get_run(run.id), *stage.backend.list_runs()):
+        assert shown.install_state == "staged"
+        assert "taken away since" in (shown.install_note or "")
+    assert stage.backend.reconcile() == []
+    stage.backend.install_skill(InstallOrder(run_id=run.id))
     assert stage.backend.get_run(run.id).install_state == "installed"
 
 

@@ -188,14 +188,25 @@ class Runs(Workshop):
         self._revive()
         job = self._jobs.get(run_id, JobKind.GEPA)
         run = views.run(job, self._jobs.candidates(run_id), self._reflections.pending(run_id))
+        [run] = self._as_installed([run])
         return run.model_copy(update={"stalled": self._stalled(job)})
 
     def list_runs(self) -> list[Run]:
         self._revive()
         waiting = self._reflections.all_pending()
+        return self._as_installed(
+            [
+                views.run(job, self._jobs.candidates(job.id), waiting.get(job.id, ()))
+                for job in self._jobs.all(JobKind.GEPA)
+            ]
+        )
+
+    def _as_installed(self, runs: Sequence[Run]) -> list[Run]:
+        """What was installed at a run's end may have been taken away since."""
+        gone = self._manifest.taken_away()
         return [
-            views.run(job, self._jobs.candidates(job.id), waiting.get(job.id, ()))
-            for job in self._jobs.all(JobKind.GEPA)
+            views.without_skill(run) if run.install_state == "installed" and run.id in gone else run
+            for run in runs
         ]
 
     def events(self, job_id: str, *, after: int = 0) -> list[Event]:
