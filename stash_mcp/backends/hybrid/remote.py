@@ -60,13 +60,13 @@ def list_remote(client: StashClient) -> dict[str, RemoteTrace]:
         listed: set[str] = set()
         while offset < total:
             page = client.list_traces(limit=MAX_PAGE, offset=offset)
+            total, offset = page.total, offset + MAX_PAGE
             if listed.issuperset(row.id for row in page.traces):
                 # It promises more than it has.
                 break
             for row in page.traces:
                 found[row.id] = RemoteTrace(row.id, row.external_id)
             listed |= {row.id for row in page.traces}
-            total, offset = page.total, offset + MAX_PAGE
         if len(found) >= total:
             break
     return found
