@@ -26,6 +26,8 @@ MAX_DESCRIPTION_CHARACTERS = 1024
 MAX_BODY_LINES = 500
 MAX_BODY_CHARACTERS = 20_000
 """About 5,000 tokens, which the specification recommends as a body's limit."""
+MAX_FRONTMATTER_BRACKETS = 500
+"""The YAML parser's time grows with the square of their depth: seconds at 5,000."""
 
 _FRONTMATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9-]")
@@ -134,6 +136,11 @@ def _structure_problem(text: str) -> str:
 
 
 def _frontmatter(yaml_text: str) -> dict[object, object]:
+    if yaml_text.count("[") + yaml_text.count("{") > MAX_FRONTMATTER_BRACKETS:
+        raise SkillDocumentError(
+            f"The frontmatter of this SKILL.md has over {MAX_FRONTMATTER_BRACKETS} brackets.",
+            "Take out what is not the skill's name and description.",
+        )
     try:
         # `base` keeps every value as text: `name: 123` is a name, not a number.
         fields = YAML(typ="base", pure=True).load(yaml_text)

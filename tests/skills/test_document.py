@@ -208,7 +208,9 @@ def test_a_number_as_a_name_is_text() -> None:
         ("---\nname: [x]\ndescription: y\n---\n\nb", "'name'"),
         ("---\nname: x\ndescription: y\n---\n\n", "body is empty"),
         ("---\nname: x\ndescription: y\n---\n\na\ud800b", "U+D800"),
-        (f"---\nname: {'[' * 1000}\n---\n\nb", "YAML"),
+        (f"---\nname: {'[' * 400}\n---\n\nb", "YAML"),
+        (f"---\nname: {'[' * 5000}\n---\n\nb", "brackets"),
+        (f"---\nname: x\nmore: {'{a: [' * 400}\n---\n\nb", "brackets"),
     ],
 )
 def test_a_text_that_is_no_skill_is_refused_with_the_reason(text: str, word: str) -> None:
