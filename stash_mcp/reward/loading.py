@@ -14,8 +14,10 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 
 from stash_mcp.checkpoints import read_input_format
 from stash_mcp.errors import CheckpointError, StashSkillsError, TrainingError
+from stash_mcp.rendering import render_sections
 from stash_mcp.reward.network import RewardNetwork
 from stash_mcp.reward.quiet import silence_libraries
+from stash_mcp.reward.sections import encode_sections
 
 MAX_LENGTH = 1024
 """The contract's tokens for each text; longer ones lose their start."""
@@ -79,11 +81,28 @@ def load_checkpoint(folder: Path, device: torch.device) -> RewardNetwork:
         raise _unusable_checkpoint(folder, f"its weights lack {missing[0]}")
     if model.config.pad_token_id is None:
         raise _unusable_checkpoint(folder, "its config.json has no pad_token_id")
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise _unusable_checkpoint(folder, "its tokenizer has no vocabulary")
+    # A checkpoint may leave it out, and transformers' own side is the other one.
+    tokenizer.truncation_side = "left"
     in_sections = read_input_format(folder).version == 3
     longest = MAX_SECTIONED_LENGTH if in_sections else MAX_LENGTH
     length = min(tokenizer.model_max_length, longest, _positions(model, longest))
+    if in_sections:
+        _check_sections(folder, tokenizer, length)
     model.eval()
     return RewardNetwork(model.to(device), tokenizer, device, length, in_sections)
+
+
+def _check_sections(folder: Path, tokenizer: Any, length: int) -> None:
+    """Raise CheckpointError unless the sections get the shares that they were trained with."""
+    if length < tokenizer.model_max_length:
+        raise _unusable_checkpoint(
+            folder,
+            f"its sections share {tokenizer.model_max_length} tokens, of which the model "
+            f"has {length}",
+        )
+    encode_sections(tokenizer, render_sections(None, (), "", ()), length)
 
 
 def _config(folder: Path, **changes: Any) -> Any:

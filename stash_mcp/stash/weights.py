@@ -2,8 +2,8 @@
 
 Stash answers with a signed URL of some minutes (newer servers) or with the archive itself (older
 ones). What a broken download left stays beside the target, with the file's ETag, and is used only
-for that same file. Covered: sizes and that it is gzip at all. Not covered: what is in it; whoever
-unpacks it checks that.
+for that same file. Covered: sizes and that it is gzip at all. Not covered: what is in it, and its
+checksum, which stands at its end; whoever unpacks it checks that.
 """
 
 import dataclasses
@@ -23,6 +23,7 @@ from stash_mcp.errors import (
     StashError,
     StashNotFoundError,
     StashServerError,
+    StashTimeoutError,
     StorageError,
 )
 from stash_mcp.stash import shapes
@@ -48,7 +49,7 @@ _URL_BYTES = 65_536
 _GZIP = b"\x1f\x8b"
 _ARCHIVE_TYPES = ("application/gzip", "application/x-gzip", "application/octet-stream")
 _PLAIN = {"accept-encoding": "identity"}
-_RANGE = re.compile(r"bytes (\d{1,19})-\d{1,19}/(\d{1,19}|\*)")
+_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)")
 _AGAIN = "Try again; what is here already is kept."
 
 
@@ -136,7 +137,9 @@ def _fetch(client: StashClient, model_id: str, part: _Part, max_bytes: int) -> N
             _attempt(client, model_id, part, max_bytes)
             return
         except StashError as error:
-            in_vain = 0 if part.size() > before else in_vain + 1
+            # What comes drop by drop grows too, and for hours.
+            came = part.size() > before and not isinstance(error, StashTimeoutError)
+            in_vain = 0 if came else in_vain + 1
             pause = client.sender.pause_after(max(in_vain, 1), error)
             if pause is None or attempt == _MOST_ATTEMPTS:
                 raise
@@ -208,15 +211,12 @@ def _check_storage(stream: Stream, host: str, part: _Part) -> None:
 def _receive(stream: Stream, part: _Part, max_bytes: int) -> None:
     """Write what comes, after what is there if it carries on, and check that it is whole."""
     total = _begin(stream, part)
-    left = max_bytes - part.size()
     if total is not None and total > max_bytes:
+        part.drop()
         raise _too_large(max_bytes)
-    with part.appending() as file:
-        for chunk in stream.chunks:
-            left -= len(chunk)
-            if left < 0:
-                raise _too_large(max_bytes)
-            file.write(chunk)
+    if not _append(stream, part, max_bytes if total is None else total):
+        part.drop()
+        raise _too_large(max_bytes) if total is None else _lied("sent more than it had promised")
     if total is not None and part.size() != total:
         raise StashAnswerError(
             f"Of {total:,} bytes of the reward model {part.size():,} came.", _AGAIN, passing=True
@@ -228,21 +228,43 @@ def _receive(stream: Stream, part: _Part, max_bytes: int) -> None:
         )
 
 
+def _append(stream: Stream, part: _Part, most: int) -> bool:
+    """Write what comes; False, and no more is written, where it would be above `most` bytes."""
+    left = most - part.size()
+    with part.appending() as file:
+        for chunk in stream.chunks:
+            left -= len(chunk)
+            if left < 0:
+                return False
+            file.write(chunk)
+    return True
+
+
 def _begin(stream: Stream, part: _Part) -> int | None:
     """The whole file's size in bytes, if it is known; the part is emptied unless it goes on."""
     if stream.status != 206:
         origin = _Origin(etag=_strong_etag(stream), total=_length(stream))
         part.begin(origin)
         return origin.total
-    span = _RANGE.fullmatch(str(stream.headers.get("content-range", "")).strip())
-    known = part.origin().total
-    total = int(span[2]) if span and span[2] != "*" else known
-    if span is None or int(span[1]) != part.size() or total != known:
+    origin = part.origin()
+    if not _carries_on(stream, origin, part.size()):
         part.drop()
-        raise StashAnswerError(
-            "The storage sent another part of the file than was asked for.", _AGAIN, passing=True
-        )
-    return total
+        raise _lied("sent another part of the file, or of another one, than was asked for")
+    return origin.total
+
+
+def _carries_on(stream: Stream, origin: _Origin, at: int) -> bool:
+    """Whether it is the rest from byte `at` on, of the file that the part is of."""
+    span = _RANGE.fullmatch(str(stream.headers.get("content-range", "")).strip())
+    if span is None or str(stream.headers.get("etag", origin.etag)) != origin.etag:
+        return False
+    first, last, total = int(span[1]), int(span[2]), origin.total
+    told = total if span[3] == "*" else int(span[3])
+    return first == at <= last and told == total and (total is None or last < total)
+
+
+def _lied(what: str) -> StashAnswerError:
+    return StashAnswerError(f"The storage {what}.", "Try again from the start.", passing=True)
 
 
 def _too_large(max_bytes: int) -> StashAnswerError:

@@ -146,3 +146,29 @@ def test_a_configuration_that_transformers_refuses_is_a_checkpoint_error(
         RewardScorer(checkpoint)
 
     assert "train it again" in caught.value.fix
+
+
+def test_a_long_text_loses_its_start_where_the_checkpoint_does_not_say_so(
+    checkpoint: Path,
+) -> None:
+    one, other = (f"user: {start} {'hello ' * 2000}" for start in ("refund", "never"))
+    told = RewardScorer(checkpoint).rewards([one])
+    path = checkpoint / "tokenizer_config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({k: v for k, v in config.items() if k != "truncation_side"}))
+    vocabulary = json.loads((checkpoint / "tokenizer.json").read_text())
+    (checkpoint / "tokenizer.json").write_text(json.dumps(vocabulary | {"truncation": None}))
+    scorer = RewardScorer(checkpoint)
+    assert scorer.rewards([one]) == scorer.rewards([other]) == told
+    assert scorer.rewards([f"{one} refund"]) != scorer.rewards([f"{one} never"])
+
+
+def test_a_tokenizer_that_knows_no_word_is_refused(checkpoint: Path) -> None:
+    (checkpoint / "tokenizer.json").unlink()
+    words = "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+    (checkpoint / "vocab.txt").write_text(words, encoding="utf-8")
+    (checkpoint / "tokenizer_config.json").write_text(
+        '{"tokenizer_class": "BertTokenizer"}', encoding="utf-8"
+    )
+    with pytest.raises(CheckpointError, match="its tokenizer has no vocabulary"):
+        RewardScorer(checkpoint)

@@ -121,3 +121,20 @@ def test_a_rubric_that_is_no_list_of_texts_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({**config, "stash_rubric": "be kind"}))
     with pytest.raises(CheckpointError, match="stash_rubric that is no list of texts"):
         verify_checkpoint(folder)
+
+
+def test_a_checkpoint_whose_sections_do_not_fit_is_refused_before_it_scores(
+    tmp_path: Path,
+) -> None:
+    save_sectioned(tmp_path, 64)
+    verify_checkpoint(tmp_path)
+    with pytest.raises(CheckpointError, match="do not fit into this reward model's 64 tokens"):
+        RewardScorer(tmp_path)
+
+
+def test_a_model_that_turns_out_to_have_fewer_tokens_than_its_sections_share_is_refused(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stash_mcp.reward.loading._positions", lambda *_: LENGTH - 2)
+    with pytest.raises(CheckpointError, match="share 1024 tokens, of which the model has 1022"):
+        RewardScorer(checkpoint)

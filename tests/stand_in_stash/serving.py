@@ -212,7 +212,7 @@ def _storage_handler(storage: Storage, ended_: threading.Event) -> type[_Handler
             headers = {name.lower(): value for name, value in self.headers.items()}
             reply = storage.answer(self.path, headers)
             cut = storage.cuts.pop(0) if storage.cuts else None
-            self.send(reply, Odd(cut=cut))
+            self.send(reply, Odd(cut=cut, drip=storage.drip, head_at_once=True))
 
     Handler.date = lambda self: "Thu, 01 Oct 2026 00:00:00 GMT"
     return Handler

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stand_in_stash.routes import Reply
@@ -13,6 +14,8 @@ class Storage:
     bytes of its body the connection is dropped; None for a whole answer.
     seen: every request's path and headers, in order. honours_ranges: as real ones do.
     misses_by: bytes by which it sends another part than was asked for.
+    bent: for each request to come, what makes another answer of the right one; None for that.
+    drip: seconds between single bytes of the body.
     """
 
     data: bytes = b""
@@ -24,6 +27,8 @@ class Storage:
     expired: set[str] = field(default_factory=set)
     expires_after_use: bool = False
     base_url: str = ""
+    drip: float | None = None
+    bent: list[Callable[[Reply], Reply] | None] = field(default_factory=list)
 
     def signed_url(self, model_id: str) -> str:
         self.issued.append(hashlib.sha256(f"{len(self.issued)}".encode()).hexdigest()[:16])
@@ -39,6 +44,11 @@ class Storage:
         return [words for words in said if any(key in words for key in keys)]
 
     def answer(self, path: str, headers: dict[str, str]) -> Reply:
+        reply = self._right(path, headers)
+        bend = self.bent.pop(0) if self.bent else None
+        return reply if bend is None else bend(reply)
+
+    def _right(self, path: str, headers: dict[str, str]) -> Reply:
         self.seen.append((path, headers))
         signature = path.rpartition("signature=")[2]
         if signature not in self.issued or signature in self.expired:

@@ -5,10 +5,13 @@ import io
 import json
 import os
 import tarfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from stand_in_stash import KEYS, Odd, StandIn
+from stand_in_stash.routes import Reply
 from support.stash_calls import commented, trained
 
 from stash_mcp.errors import (
@@ -19,9 +22,12 @@ from stash_mcp.errors import (
     StashNotFoundError,
     StashNotReadyError,
     StashServerError,
+    StashTimeoutError,
     StorageError,
 )
-from stash_mcp.stash import StashClient, download_weights
+from stash_mcp.settings import StashAccess
+from stash_mcp.stash import Limits, StashClient, download_weights, open_client
+from stash_mcp.stash.address import address_of
 from stash_mcp.stash.shapes import Training
 from stash_mcp.storage.files import try_lock
 
@@ -194,7 +200,7 @@ def test_an_archive_that_is_too_large_is_refused(
     stash.world.streams_weights = streams
     with pytest.raises(StashAnswerError, match="larger than 100,000 bytes"):
         download_weights(client, model, folder, max_bytes=100_000)
-    assert not (folder / f"{model}.tar.gz").exists()
+    assert left_over(folder) == []
 
 
 def test_what_is_no_gzip_is_refused_and_not_kept(
@@ -284,3 +290,175 @@ def test_a_folder_that_cannot_be_written_is_told(
 def test_the_archive_is_private(client: StashClient, model: str, folder: Path) -> None:
     path = download_weights(client, model, folder)
     assert path.stat().st_mode & 0o077 == 0
+
+
+Bend = Callable[[Reply], Reply]
+
+
+def with_headers(**headers: str) -> Bend:
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda reply: replace(reply, headers={**reply.headers, **given})
+
+
+def sends_more(reply: Reply) -> Reply:
+    return replace(reply, body=reply.body + b"more", chunked=True)
+
+
+def no_length(reply: Reply) -> Reply:
+    return replace(reply, chunked=True)
+
+
+LIES = {
+    "another file": with_headers(ETag='"another"'),
+    "a weak name": with_headers(ETag='W/"another"'),
+    "a start before": with_headers(Content_Range="bytes 0-199999/200200"),
+    "an end before its start": with_headers(Content_Range="bytes 70000-5/*"),
+    "an end after the file's": with_headers(Content_Range="bytes 70000-999999999/*"),
+    "another size": with_headers(Content_Range="bytes 70000-200000/200001"),
+    "no range": with_headers(Content_Range=""),
+    "no numbers": with_headers(Content_Range="bytes x-y/z"),
+    "more than promised": sends_more,
+    "not satisfiable": lambda reply: replace(reply, status=416, body=b""),
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=list(LIES))
+def test_no_lie_about_the_rest_of_a_file_gets_into_it(
+    client: StashClient, stash: StandIn, model: str, folder: Path, lie: Bend
+) -> None:
+    stash.storage.cuts = [70_000]
+    stash.storage.bent = [None, lie]
+    path = download_weights(client, model, folder)
+    assert path.read_bytes() == stash.storage.data
+    assert ranges(stash) == [None, "bytes=70000-", None]
+    assert left_over(folder) == [path.name]
+
+
+@pytest.mark.parametrize("bend", [with_headers(Content_Length="100000"), no_length])
+def test_a_first_answer_of_another_length_is_not_more_than_it_is(
+    client: StashClient, stash: StandIn, model: str, folder: Path, bend: Bend
+) -> None:
+    stash.storage.bent = [bend]
+    data = stash.storage.data
+    path = download_weights(client, model, folder)
+    assert path.read_bytes() in (data, data[:100_000])
+
+
+def test_a_part_that_nobody_asked_for_is_not_taken_for_the_whole(
+    client: StashClient, stash: StandIn, model: str, folder: Path
+) -> None:
+    half = len(stash.storage.data) // 2
+    span = f"bytes {half}-{len(stash.storage.data) - 1}/{len(stash.storage.data)}"
+    stash.storage.bent = [
+        lambda reply: replace(
+            reply, status=206, body=reply.body[half:], headers={"Content-Range": span}
+        )
+    ]
+    assert download_weights(client, model, folder).read_bytes() == stash.storage.data
+
+
+def test_a_storage_that_only_lies_comes_to_an_end(
+    client: StashClient, stash: StandIn, model: str, folder: Path
+) -> None:
+    stash.storage.bent = [lambda reply: replace(reply, status=416, body=b"")] * 40
+    with pytest.raises(StashServerError, match="status 416"):
+        download_weights(client, model, folder)
+    assert len(stash.storage.seen) == client.sender.connection.limits.attempts
+    assert left_over(folder) == []
+
+
+def test_an_endless_archive_is_dropped_and_not_only_refused(
+    client: StashClient, stash: StandIn, model: str, folder: Path
+) -> None:
+    stash.storage.bent = [no_length]
+    with pytest.raises(StashAnswerError, match="larger than 100,000 bytes"):
+        download_weights(client, model, folder, max_bytes=100_000)
+    assert left_over(folder) == []
+
+
+def test_a_storage_that_gives_byte_after_byte_is_given_up_and_what_came_is_kept(
+    stash: StandIn, model: str, folder: Path
+) -> None:
+    access = StashAccess(stash.base_url, stash.key, "a test", "a test")
+    limits = Limits(total_seconds=0.3, attempts=2)
+    stash.storage.drip = 0.02
+    with (
+        open_client(access, limits, sleep=lambda _: None) as slow,
+        pytest.raises(StashTimeoutError),
+    ):
+        download_weights(slow, model, folder)
+    assert len(stash.storage.seen) == 2
+    assert 0 < (folder / f"{model}.tar.gz.part").stat().st_size < 1000
+
+
+# --- sent on ---
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_storage_may_send_on_and_the_key_goes_nowhere(
+    client: StashClient, stash: StandIn, model: str, folder: Path, status: int
+) -> None:
+    def elsewhere(reply: Reply) -> Reply:
+        return Reply(b"", status, headers={"Location": stash.storage.signed_url(model)})
+
+    stash.storage.bent = [elsewhere]
+    assert download_weights(client, model, folder).read_bytes() == stash.storage.data
+    assert ["authorization" in headers for _, headers in stash.storage.seen] == [False, False]
+
+
+def test_not_even_a_storage_that_sends_back_to_stash_is_given_the_key(
+    client: StashClient, stash: StandIn, model: str, folder: Path
+) -> None:
+    back = f"{stash.base_url}/api/v1/rm/traces"
+    stash.storage.bent = [lambda reply: Reply(b"", 302, headers={"Location": back})] * 9
+    with pytest.raises(StashServerError, match="status 401"):
+        download_weights(client, model, folder)
+    assert [row.authorization for row in stash.asked if row.path.endswith("/traces")][-1] is None
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://files.example/a", "ftp://127.0.0.1/a", "https://u:p@files.example/", "http://[", "//"],
+)
+def test_a_storage_that_sends_on_to_what_is_not_safe_is_not_followed(
+    client: StashClient, stash: StandIn, model: str, folder: Path, target: str
+) -> None:
+    stash.storage.bent = [lambda reply: Reply(b"", 302, headers={"Location": target})] * 9
+    with pytest.raises((StashAddressError, StashAnswerError)):
+        download_weights(client, model, folder)
+    assert left_over(folder) == []
+
+
+def test_a_storage_that_sends_on_and_on_comes_to_an_end(
+    client: StashClient, stash: StandIn, model: str, folder: Path
+) -> None:
+    def onward(reply: Reply) -> Reply:
+        return Reply(b"", 302, headers={"Location": stash.storage.signed_url(model)})
+
+    stash.storage.bent = [onward] * 40
+    with pytest.raises(StashAnswerError, match="on and on"):
+        download_weights(client, model, folder)
+    assert len(stash.storage.seen) < 20
+
+
+@pytest.mark.parametrize(
+    ("base", "target", "taken"),
+    [
+        ("https://stash.example", "https://files.example/a", True),
+        ("https://stash.example", "http://files.example/a", False),
+        ("https://stash.example", "http://127.0.0.1:9/a", False),
+        ("https://stash.example", "https://localhost/a", False),
+        ("https://stash.example", "https://[::1]/a", False),
+        ("http://127.0.0.1:8", "http://127.0.0.1:9/a", True),
+        ("http://127.0.0.1:8", "http://files.example/a", False),
+    ],
+)
+def test_a_file_may_lie_behind_tls_anywhere_and_on_this_machine_for_a_stash_of_this_machine(
+    base: str, target: str, taken: bool
+) -> None:
+    address = address_of(StashAccess(base, "key", "a test", "a test"))
+    if taken:
+        assert str(address.storage_url(target)) == target
+        return
+    with pytest.raises(StashAddressError):
+        address.storage_url(target)
