@@ -51,11 +51,23 @@ Third-party errors are translated where they enter and never reach a person.
     │   ├── StashTimeoutError       no whole answer in time
     │   ├── StashServerError        5xx, a gateway's page, after bounded retries
     │   ├── StashAnswerError        an answer that is not what the contract says
+    │   │   └── StashMisfitError    of this one thing; others may be sound
     │   └── StashUncertainError     the answer was lost; whether it took effect is not known
     └── RunError                    a run that cannot go on
 """
 
+import re
 from typing import ClassVar
+
+_DOUBLE_STOP = re.compile(r"(?<!\.)\. ?\.$")
+
+
+def sentence(words: str) -> str:
+    """Somebody else's words as a sentence: they end in one full stop, or as they do."""
+    words = words.rstrip()
+    if words.endswith(("...", "!", "?", "…")):
+        return words
+    return f"{words.rstrip('.;:, ')}."
 
 
 class StashSkillsError(Exception):
@@ -65,7 +77,8 @@ class StashSkillsError(Exception):
 
     def __init__(self, problem: str, fix: str) -> None:
         super().__init__(problem, fix)
-        self.problem = problem
+        # Words of a library or of the system, put at the end, often bring a full stop of their own.
+        self.problem = _DOUBLE_STOP.sub(".", problem)
         self.fix = fix
 
     def __str__(self) -> str:
@@ -313,6 +326,10 @@ class StashServerError(StashError):
 
 class StashAnswerError(StashError):
     code = "stash_answer"
+
+
+class StashMisfitError(StashAnswerError):
+    """Stash answered, with something that this version cannot read. What else it has may fit."""
 
 
 class StashUncertainError(StashError):

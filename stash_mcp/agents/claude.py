@@ -32,6 +32,24 @@ def present_entry(path: Path) -> Any:
     return servers.get(NAME) if isinstance(servers, dict) else None
 
 
+def has_plugin(files: Sequence[Path]) -> bool:
+    """Whether our plugin, which brings an entry of its own, is enabled in one of these settings.
+
+    Of a file that cannot be read nothing is known.
+    """
+    return any(_enables_us(path) for path in files)
+
+
+def _enables_us(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    plugins = content.get("enabledPlugins") if isinstance(content, dict) else None
+    named = plugins if isinstance(plugins, dict) else {}
+    return any(name.partition("@")[0] == NAME and on is True for name, on in named.items())
+
+
 def add_arguments(server: Server) -> list[str]:
     # The name comes first: -e takes as many values as follow.
     variables = [part for row in server.environment.items() for part in ("-e", "=".join(row))]

@@ -255,6 +255,20 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
+def has_plugin(settings: Settings, row: Agent) -> bool:
+    """Whether the agent has our plugin, which brings the entry."""
+    if not row.by_command:
+        return False
+    project = settings.project_dir / ".claude"
+    return claude.has_plugin(
+        (
+            settings.claude_config_dir / "settings.json",
+            project / "settings.json",
+            project / "settings.local.json",
+        )
+    )
+
+
 def has_entry(settings: Settings, row: Agent, scope: Scope) -> bool:
     """Whether the agent's file has an entry of our name.
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 DISTRIBUTION = "stash-skills"
+CPU_TORCH = "https://download.pytorch.org/whl/cpu"
+_GPU_DEVICES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 _SUBCOMMAND = "serve"
 # The buckets of uv's cache in which `uvx` makes an environment that may be gone tomorrow.
 _UVX_BUCKET = re.compile(r"^(archive|builds|environments)-v\d+$")
@@ -133,6 +135,13 @@ def _source(direct_url: str | None) -> str | None:
         return str(record["url"])
     revision = vcs.get("requested_revision")
     return f"{vcs['vcs']}+{record['url']}" + (f"@{revision}" if revision else "")
+
+
+def torch_index() -> str | None:
+    """Where torch comes from without gigabytes of CUDA; None where the usual index is right."""
+    if sys.platform != "linux" or any(Path(device).exists() for device in _GPU_DEVICES):
+        return None
+    return CPU_TORCH
 
 
 def shell_line(words: Sequence[str]) -> str:

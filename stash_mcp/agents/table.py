@@ -52,11 +52,14 @@ def _in_project(*names: str) -> Files:
 
 
 def claude_file(settings: Settings) -> Path:
-    """Where Claude Code keeps the servers of user scope."""
+    """Where Claude Code keeps the servers of user scope: in the folder that CLAUDE_CONFIG_DIR
+    names, be it the usual one, and without it beside that.
+    """
     beside = settings.user_home / ".claude.json"
     inside = settings.claude_config_dir / ".claude.json"
     usual = settings.claude_config_dir == settings.user_home / ".claude"
-    return beside if usual and not inside.exists() else inside
+    moved = settings.claude_config_named or not usual
+    return inside if moved or inside.exists() else beside
 
 
 def _codex_home(settings: Settings) -> Path:

@@ -72,13 +72,20 @@ class AnnotationDraft(Frozen):
 
 
 class TracePage(Frozen):
+    """missing: what of Stash's could not be read, in words; unread: how many of this page."""
+
     traces: tuple[TraceSummary, ...]
     total: int
+    unread: int = 0
+    missing: str | None = None
 
 
 class TraceDetail(Frozen):
+    """missing: which annotations of Stash's could not be read, in words."""
+
     trace: Trace
     annotations: tuple[Annotation, ...]
+    missing: str | None = None
 
 
 class TrainOrder(Frozen):
@@ -142,6 +149,8 @@ class StartedRun(Frozen):
 
     run: Run
     existing: bool
+    warnings: tuple[str, ...] = ()
+    """Sentences on what will probably stop it, for the person to be told at once."""
 
 
 class WaitingReflection(Frozen):
@@ -181,7 +190,7 @@ class PruneReport(Frozen):
     run_ids: tuple[str, ...]
     bytes: int
     kept_installed: int
-    """Runs that stayed because a skill of theirs was installed."""
+    """Runs as old that stay because a skill of theirs is installed."""
     dry_run: bool
 
 
@@ -252,6 +261,10 @@ class Side(Protocol):
     def list_candidates(self, run_id: str) -> list[Candidate]:
         """By number; while the run goes on, those scored so far."""
 
+    def unreached(self) -> str | None:
+        """Why the last list of runs or reward models came without those of Stash, or without some
+        of them, in words."""
+
 
 class Backend(Side, Protocol):
     """Both sides behind one door, and what only this machine does: installing, keeping house."""
@@ -261,9 +274,6 @@ class Backend(Side, Protocol):
 
     def close(self) -> None:
         """End the connections that are open; a later call opens them again."""
-
-    def unreached(self) -> str | None:
-        """Why the last lists of runs and reward models came without those of Stash, in words."""
 
     def known_runs(self) -> list[Run]:
         """Newest first. Asks nobody: of Stash's runs those that this library knows, as they were

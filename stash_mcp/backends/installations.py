@@ -2,7 +2,9 @@
 
 from typing import Literal
 
-from stash_mcp.models import Frozen, Installation
+from pydantic import computed_field
+
+from stash_mcp.models import Frozen, Installation, ScoreKind
 
 Scope = Literal["project", "user"]
 SkillState = Literal["current", "newer available", "edited", "missing", "unreadable", "uninstalled"]
@@ -82,6 +84,12 @@ class Origin(Frozen):
     score: float | None = None
     seed_score: float | None = None
     heldout_gain: float | None = None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def score_kind(self) -> ScoreKind | None:
+        """Of `score` and `seed_score`."""
+        return None if self.score is None and self.seed_score is None else "in-sample"
 
 
 class InstalledSkill(Frozen):

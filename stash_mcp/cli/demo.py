@@ -181,7 +181,7 @@ def _show(session: Session, run: Run) -> None:
     candidates = session.backend.list_candidates(run.id)
     print_table(
         session.out,
-        ("candidate", "score", "parents"),
+        ("candidate", "in-sample score", "parents"),
         [
             (row.number, score(row.score), " ".join(map(str, row.parents)) or None)
             for row in candidates

@@ -7,13 +7,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from stash_mcp.agents.surroundings import here
+from stash_mcp.agents.surroundings import here, torch_index
 from stash_mcp.cli.printing import print_json, print_text
 from stash_mcp.cli.session import Json, session_of
 from stash_mcp.doctor import installing
 from stash_mcp.doctor.examine import Questions, examine
 from stash_mcp.doctor.installation import requirements_of
-from stash_mcp.doctor.machine import torch_index
 from stash_mcp.doctor.report import Check, State
 from stash_mcp.settings import refuse_with, stash_access
 

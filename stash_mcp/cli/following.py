@@ -1,6 +1,7 @@
 """Following a training or a run until it is over: a bar on a terminal, lines elsewhere."""
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from rich.progress import Progress as Bar
 from stash_mcp.cli.characters import visible
 from stash_mcp.cli.printing import print_text, score
 from stash_mcp.cli.session import Session
+from stash_mcp.errors import StashError
 from stash_mcp.models import Event, JobStatus, Progress, Run
 from stash_mcp.server.counting import duration
 from stash_mcp.server.jobs import Job, find_job, seconds_to_next_look, stop
@@ -20,6 +22,10 @@ from stash_mcp.server.wording import AT_STASH
 POLL_SECONDS = 0.5
 SECOND_CTRL_C_SECONDS = 3.0
 INTERRUPTED = 130
+MOST_MISSED = 10
+"""Looks in a row for which Stash may be out of reach."""
+MISSED_PAUSE_SECONDS = 15.0
+LONGEST_PAUSE_SECONDS = 600.0
 
 
 class View(Protocol):
@@ -54,16 +60,32 @@ def _detach(session: Session, job_id: str) -> None:
 
 def _watch(session: Session, job_id: str, view: View) -> Job:
     last, looks = 0, 0
+    job = find_job(session.backend, job_id)
     while True:
         # The job before its events: once its end is seen, its last event is too.
-        job = find_job(session.backend, job_id)
         events = session.backend.events(job_id, after=last)
         last = events[-1].number if events else last
         view.show(job, events)
-        if job.status.is_final:
+        if job.status.is_final or job.as_seen:
             return job
         looks += 1
-        session.sleep(seconds_to_next_look(job, looks, POLL_SECONDS))
+        session.sleep(seconds_to_next_look(job, looks, POLL_SECONDS, session.clock()))
+        job = _again(session, job)
+
+
+def _again(session: Session, job: Job) -> Job:
+    """As it stands now. What passes at Stash is waited for, a number of times in a row."""
+    for missed in itertools.count(1):
+        try:
+            return find_job(session.backend, job.id)
+        except StashError as error:
+            asked_for = error.retry_after or 0
+            if not error.passing or missed == MOST_MISSED or asked_for > LONGEST_PAUSE_SECONDS:
+                raise
+            if missed == 1:
+                print_text(session.err, f"{error.problem} It is asked again; {job.id} goes on.")
+        session.sleep(max(asked_for, MISSED_PAUSE_SECONDS))
+    raise AssertionError("unreachable")
 
 
 @contextlib.contextmanager
@@ -117,7 +139,7 @@ def facts(job: Job) -> str:
     if isinstance(job, Run):
         parts.append(f"{now.metric_calls}/{job.request.max_metric_calls} calls")
         if now.best_score is not None:
-            parts.append(f"best {score(now.best_score)} (seed {score(now.seed_score)})")
+            parts.append(f"in-sample best {score(now.best_score)} (seed {score(now.seed_score)})")
     if now.estimate_seconds is not None:
         parts.append(f"about {duration(now.estimate_seconds)} left")
     return ", ".join(parts)

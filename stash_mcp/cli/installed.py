@@ -19,6 +19,7 @@ from stash_mcp.cli.session import Json, Session, session_of
 from stash_mcp.server.installed_results import (
     findings_in_words,
     gain,
+    gain_kind,
     gone_in_words,
     notes_in_words,
 )
@@ -144,7 +145,7 @@ def _print_list(session: Session, skills: Sequence[InstalledSkill], as_json: boo
         return
     print_table(
         session.out,
-        ("skill", "state", "version", "agent", "score", "gain", "run", "installed", "path"),
+        ("skill", "state", "version", "agent", "in-sample score", "gain", "run", "when", "path"),
         [
             (
                 row.installation.name,
@@ -152,7 +153,7 @@ def _print_list(session: Session, skills: Sequence[InstalledSkill], as_json: boo
                 row.installation.version,
                 ", ".join(row.agents) or row.installation.agent,
                 score(row.origin.score),
-                score(gain(row)),
+                _gain(row),
                 row.installation.run_id,
                 f"{row.installation.installed_at:%Y-%m-%d %H:%M}",
                 row.installation.path,
@@ -160,6 +161,12 @@ def _print_list(session: Session, skills: Sequence[InstalledSkill], as_json: boo
             for row in skills
         ],
     )
+
+
+def _gain(row: InstalledSkill) -> str | None:
+    """`+0.170 held-out`; None where it is not known."""
+    gained = gain(row)
+    return None if gained is None else f"{gained:+.3f} {gain_kind(row)}"
 
 
 def _print_detail(session: Session, detail: InstalledDetail) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from stash_mcp.backends.base import Backend
+from stash_mcp.backends.base import Backend, Side, StartedRun
 from stash_mcp.cli.following import POLL_SECONDS, facts, follow
 from stash_mcp.cli.printing import print_json, print_text, score
 from stash_mcp.cli.session import Session
@@ -78,11 +78,16 @@ def show(session: Session, job: Job, *, as_json: bool, **facts: object) -> None:
         print_model(session, job)
 
 
+def print_warnings(session: Session, started: StartedRun) -> None:
+    for warning in started.warnings:
+        print_text(session.err, f"Warning: {warning}", style="yellow")
+
+
 def job_as_json(backend: Backend, job: Job) -> dict[str, object]:
     """The job with its kind and its events."""
     return {
         "kind": "run" if isinstance(job, Run) else "training",
-        **job.model_dump(mode="json"),
+        **plain(job),
         "events": [event.model_dump(mode="json") for event in backend.events(job.id)],
     }
 
@@ -103,7 +108,7 @@ def print_run(session: Session, run: Run) -> None:
     print_text(
         session.out,
         f"Seed {score(run.seed_score)}, best {score(run.best_score)} "
-        f"(candidate {run.best_candidate}), on the conversations optimised on."
+        f"(candidate {run.best_candidate}), in-sample: on the conversations optimised on."
         if run.best_candidate is not None
         else "No candidate is scored yet.",
     )
@@ -127,8 +132,9 @@ def _usages(run: Run) -> list[tuple[str, Usage]]:
 
 
 def _print_stalled(session: Session, job: Job) -> None:
-    if job.stalled:
-        print_text(session.out, job.stalled)
+    for words in (job.stalled, job.as_seen):
+        if words:
+            print_text(session.out, words)
 
 
 def _print_sign_of_life(session: Session, job: Job) -> None:
@@ -165,9 +171,9 @@ def _state(session: Session, job: Job) -> str:
     return " ".join(words)
 
 
-def say_unreached(session: Session) -> None:
-    """Why a list of both backends came without Stash's, on standard error."""
-    if missing := session.backend.unreached():
+def say_unreached(session: Session, side: Side) -> None:
+    """Why its last list came without Stash's, or without some of them, on standard error."""
+    if missing := side.unreached():
         print_text(session.err, missing)
 
 
@@ -179,12 +185,20 @@ def places(backend: Backend) -> dict[str, int]:
 
 def in_queue(job: Job, queue: dict[str, int]) -> dict[str, object]:
     """The job as JSON, with its place in the queue or null."""
-    return {**job.model_dump(mode="json"), "queue_place": queue.get(job.id)}
+    return {**plain(job), "queue_place": queue.get(job.id)}
+
+
+def plain(job: Job) -> dict[str, object]:
+    """The job as JSON; a run with what kind of scores it has."""
+    kind = {"score_kind": job.score_kind} if isinstance(job, Run) else {}
+    return {**job.model_dump(mode="json"), **kind}
 
 
 def status_word(job: Job, queue: dict[str, int]) -> str:
     """`queued, place 2 in the queue` or `running, waits for 1 reflection`; else the status."""
     place = queue.get(job.id)
+    if job.as_seen:
+        return f"{job.status}, as last seen"
     if isinstance(job, Run) and job.reflections_waiting:
         return f"{job.status}, {reflections_in_words(job)}"
     return job.status if place is None else f"{job.status}, {place_in_words(place)}"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from stash_mcp.backends.base import TrainOrder
+from stash_mcp.cli.default_model import taken_in_words, takes
 from stash_mcp.cli.jobs import (
     NoWait,
     TracePatterns,
@@ -89,10 +90,10 @@ def models(context: typer.Context, backend: Where = None, as_json: Json = False)
     Without --backend those of both, where there is a key for Stash.
     """
     session = session_of(context)
-    listed = session.backend.at(backend).list_reward_models()
+    side = session.backend.at(backend)
+    listed = side.list_reward_models()
+    say_unreached(session, side)
     queue = places(session.backend)
-    if backend is None:
-        say_unreached(session)
     if as_json:
         print_json(session.out, [in_queue(model, queue) for model in listed])
         return
@@ -118,23 +119,30 @@ def _row(model: RewardModel, queue: dict[str, int]) -> tuple[object, ...]:
 
 def import_model(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A checkpoint's folder, or its tar.gz.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A checkpoint's folder, or its tar.gz.")
+    ],
     name: Annotated[str | None, typer.Option(help="To recognise it by.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Take a reward model that was trained elsewhere into the library."""
+    """Take a reward model that was trained elsewhere into the library.
+
+    It is checked before anything of it is kept, and says whether runs take it by default.
+    """
     session = session_of(context)
     model = session.backend.import_reward_model(path.absolute(), name)
     if as_json:
-        print_json(session.out, model)
+        rows = model.model_dump(mode="json")
+        print_json(session.out, {**rows, "taken_by_default": takes(session, model)})
         return
     print_model(session, model)
+    print_text(session.out, taken_in_words(session, model))
 
 
 def export_model(
     context: typer.Context,
     reward_model_id: ModelId,
-    file: Annotated[Path, typer.Argument(help="The tar.gz to write.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The tar.gz to write.")],
     as_json: Json = False,
 ) -> None:
     """Write a reward model's checkpoint as an archive."""

@@ -6,12 +6,14 @@ from typing import Annotated
 import typer
 
 from stash_mcp.backends.base import RunOrder, Scope, StartedRun
+from stash_mcp.cli.default_model import default_model
 from stash_mcp.cli.jobs import (
     NoWait,
     TracePatterns,
     finish,
     in_queue,
     places,
+    print_warnings,
     say_unreached,
     show,
     status_word,
@@ -19,9 +21,9 @@ from stash_mcp.cli.jobs import (
 from stash_mcp.cli.printing import print_json, print_table, print_text, score
 from stash_mcp.cli.session import Json, Session, session_of
 from stash_mcp.errors import NotFoundError, NotReadyError
-from stash_mcp.models import JobStatus, RewardModel
+from stash_mcp.models import RewardModel
 from stash_mcp.server.jobs import Job, find_job
-from stash_mcp.server.wording import EQUAL_RUN, at_the_end, start_in_words
+from stash_mcp.server.wording import at_the_end, equal_run_in_words, start_in_words
 from stash_mcp.settings import InstallMode
 
 
@@ -157,36 +159,36 @@ def run(
     started = session.backend.start_run(order)
     _print_plan(session, started)
     wait = not no_wait and not started.run.status.is_final
-    finish(session, started.run, wait=wait, as_json=as_json, existing=started.existing)
+    facts = {"existing": started.existing, "warnings": list(started.warnings)}
+    finish(session, started.run, wait=wait, as_json=as_json, **facts)
 
 
 def _newest_trained(session: Session) -> RewardModel:
-    """The newest reward model; not an older one while the newest is still in training.
-
-    Of the side that the setting names: nothing is done at Stash that was not asked for.
-    """
-    side = session.backend.at(session.settings.backend)
-    for model in side.list_reward_models():
-        if not model.status.is_final:
-            raise NotReadyError(
-                f"The newest reward model, {model.id} ({model.name}), is still in training.",
-                f"Wait for it (stash-skills status {model.id} --follow), or name another one with "
-                "--reward-model.",
-            )
-        if model.status is JobStatus.SUCCEEDED:
-            print_text(session.err, f"Taking the newest reward model, {model.id} ({model.name}).")
-            return model
-    raise NotFoundError("There is no trained reward model.", "Train one first: stash-skills train.")
+    """The newest reward model; not an older one while the newest is still in training."""
+    model = default_model(session)
+    if model is None:
+        raise NotFoundError(
+            "There is no trained reward model.", "Train one first: stash-skills train."
+        )
+    if not model.status.is_final:
+        raise NotReadyError(
+            f"The newest reward model, {model.id} ({model.name}), is still in training.",
+            f"Wait for it (stash-skills status {model.id} --follow), or name another one with "
+            "--reward-model.",
+        )
+    print_text(session.err, f"Taking the newest reward model, {model.id} ({model.name}).")
+    return model
 
 
 def _print_plan(session: Session, started: StartedRun) -> None:
     run = started.run
     if started.existing:
-        print_text(session.err, f"{EQUAL_RUN} --new starts another.")
+        print_text(session.err, equal_run_in_words(run, "--new"))
     print_text(session.err, f"Run {run.id}:", style="bold")
     for sentence in start_in_words(run):
         print_text(session.err, f"- {sentence}")
     print_text(session.err, f"- {at_the_end(run.install)}")
+    print_warnings(session, started)
 
 
 def status(
@@ -213,6 +215,7 @@ def status(
 
 def _newest_run(session: Session) -> Job:
     listed = session.backend.list_runs()
+    say_unreached(session, session.backend)
     if not listed:
         raise NotFoundError(
             "There is no run yet.",
@@ -224,18 +227,28 @@ def _newest_run(session: Session) -> Job:
 def runs(context: typer.Context, as_json: Json = False) -> None:
     """List the runs, newest first, with the places in the queue of those that wait.
 
-    Runs and trainings share one queue; the oldest is next.
+    Runs and trainings share one queue; the oldest is next. Those of Stash are listed too where
+    there is a key for it. Seed and best are in-sample; `status` has held-out numbers.
     """
     session = session_of(context)
     listed = session.backend.list_runs()
     queue = places(session.backend)
-    say_unreached(session)
+    say_unreached(session, session.backend)
     if as_json:
         print_json(session.out, [in_queue(row, queue) for row in listed])
         return
     print_table(
         session.out,
-        ("id", "status", "skill", "task model", "seed", "best", "candidates", "created"),
+        (
+            "id",
+            "status",
+            "skill",
+            "task model",
+            "in-sample seed",
+            "in-sample best",
+            "candidates",
+            "created",
+        ),
         [
             (
                 row.id,

@@ -45,7 +45,8 @@ def candidates(
 ) -> None:
     """List a run's candidates, best score first; or show one.
 
-    The scores are of the conversations that were optimised on; `status` has the held-out ones.
+    The scores are in-sample, of the conversations that were optimised on; `status` has the
+    held-out ones, where some were measured.
     """
     session = session_of(context)
     run, listed = session.backend.get_run(run_id), session.backend.list_candidates(run_id)
@@ -66,7 +67,8 @@ def candidates(
 
 
 def _as_json(candidate: Candidate, run: Run) -> dict[str, object]:
-    return {**candidate.model_dump(mode="json"), "partial": run.partial}
+    kind = {"score_kind": "in-sample", "partial": run.partial}
+    return {**candidate.model_dump(mode="json"), **kind}
 
 
 def _shown_as_json(
@@ -93,7 +95,7 @@ def _print_list(
     rows = [CandidateRow.of(candidate, listed) for candidate in selected]
     print_table(
         session.out,
-        ("candidate", "score", "gain", "parents", "what is new"),
+        ("candidate", "in-sample score", "gain", "parents", "what is new"),
         [
             (
                 row.candidate,
@@ -110,7 +112,7 @@ def _print_list(
 def _print_scores(session: Session, chosen: Candidate, seed: Candidate) -> None:
     print_table(
         session.out,
-        ("conversation", "score", "gain"),
+        ("conversation", "in-sample score", "gain"),
         [
             (row.trace_id, score(row.score), None if row.gain is None else f"{row.gain:+.3f}")
             for row in example_scores(chosen, seed)

@@ -18,7 +18,7 @@ def cancel(context: typer.Context, job_id: JobId, as_json: Json = False) -> None
     """Stop a run or a training, queued or running, within 2 seconds.
 
     The candidates that a run has scored stay usable: see `candidates` and `install`. `resume`
-    carries the run on.
+    carries the run on. Stash can neither stop nor resume one of its own.
     """
     session = session_of(context)
     stopped = stop(session.backend, job_id)
@@ -31,7 +31,8 @@ def resume(
 ) -> None:
     """Carry on a failed or cancelled run, and follow it until it is done.
 
-    What was paid for is not paid again. A run whose process died is carried on by itself.
+    What was paid for is not paid again. A run whose process died is carried on by itself. Stash
+    cannot resume one of its own.
     """
     session = session_of(context)
     run = session.backend.resume_run(run_id)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from stash_mcp.backends.hybrid import Rescore, SyncReport, open_hybrid, rescore
-from stash_mcp.cli.jobs import NoWait, finish
+from stash_mcp.cli.jobs import NoWait, finish, print_warnings
 from stash_mcp.cli.printing import print_json, print_text
 from stash_mcp.cli.session import Json, Session, session_of
 from stash_mcp.server.counting import count
@@ -119,6 +119,7 @@ def rescore_run(
             f"Measuring {run.id}: {count(run.plan.examples, 'conversation')}, "
             f"{count(run.plan.task_calls_at_most, 'call')} of {run.request.task_model}.",
         )
+    print_warnings(session, started)
     wait = not no_wait and not run.status.is_final
     finish(session, run, wait=wait, as_json=as_json, existing=started.existing)
 

@@ -8,8 +8,10 @@ from typing import Annotated, Literal
 import typer
 
 from stash_mcp.backends.base import AnnotationDraft, ImportReport, Side, TraceDetail
+from stash_mcp.cli.characters import visible
 from stash_mcp.cli.printing import print_json, print_raw, print_table, print_text
 from stash_mcp.cli.session import Json, Session, Where, session_of
+from stash_mcp.errors import StashMisfitError
 from stash_mcp.models import Annotation, Quote, Step
 from stash_mcp.server.counting import count
 from stash_mcp.server.inputs import import_any, read_input
@@ -165,6 +167,12 @@ def traces(
     shown = f"{len(page.traces)} of {count(page.total, 'conversation')}"
     more = f"; more with --offset {offset + limit}" if offset + limit < page.total else ""
     print_text(session.err, shown + more, style="dim")
+    _say_missing(session, page.missing)
+
+
+def _say_missing(session: Session, missing: str | None) -> None:
+    if missing is not None:
+        print_text(session.err, missing)
 
 
 def trace(context: typer.Context, trace_id: TraceId, as_json: Json = False) -> None:
@@ -175,6 +183,7 @@ def trace(context: typer.Context, trace_id: TraceId, as_json: Json = False) -> N
         print_json(session.out, detail)
         return
     _print_trace(session, detail)
+    _say_missing(session, detail.missing)
 
 
 def _print_trace(session: Session, detail: TraceDetail) -> None:
@@ -230,10 +239,13 @@ def export(
         if as_json:
             raise typer.BadParameter("--json needs a FILE; without one the export itself is JSON.")
         for line in _lines(session.backend.at(backend), what):
-            session.out.file.write(f"{line}\n")
+            shown = visible(line) if session.out.is_terminal else line
+            session.out.file.write(f"{shown}\n")
         return
-    lines = list(_lines(session.backend.at(backend), what))
+    lines, misfit = _all_lines(session.backend.at(backend), what)
     _write(file.absolute(), "".join(f"{line}\n" for line in lines))
+    if misfit is not None:
+        raise misfit
     if as_json:
         print_json(session.out, {"path": str(file.absolute()), "lines": len(lines)})
         return
@@ -247,6 +259,18 @@ def _write(path: Path, text: str) -> None:
             stream.write(text)
         return
     write_atomic(path.resolve(), text)
+
+
+def _all_lines(
+    backend: Side, what: Literal["traces", "annotations"]
+) -> tuple[list[str], StashMisfitError | None]:
+    """Those that can be read, and what says that some cannot."""
+    lines: list[str] = []
+    try:
+        lines.extend(_lines(backend, what))
+    except StashMisfitError as error:
+        return lines, error
+    return lines, None
 
 
 def _lines(backend: Side, what: Literal["traces", "annotations"]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from stash_mcp.agents.setup import has_entry
+from stash_mcp.agents.setup import has_entry, has_plugin
 from stash_mcp.agents.table import AGENTS, Agent, Scope, is_here
 from stash_mcp.doctor.report import Check, not_checked, ok, problem, warning
 from stash_mcp.errors import StashSkillsError
@@ -25,6 +25,8 @@ def set_up(settings: Settings) -> Check:
         try:
             if any(has_entry(settings, row, scope) for scope in _SCOPES):
                 known.append(row.title)
+            elif has_plugin(settings, row):
+                known.append(f"{row.title} (by the plugin)")
             else:
                 unknown.append(row)
         except StashSkillsError as error:
@@ -35,7 +37,6 @@ def set_up(settings: Settings) -> Check:
     if unread:
         return warning("agents", " ".join([*said, *unread]), "Correct that file.")
     fix = f"stash-skills setup {' '.join(row.id for row in unknown)}" if unknown else None
-    # A plugin brings its own entry, which is not looked for.
     return ok("agents", " ".join(said), fix)
 
 

@@ -7,9 +7,8 @@ import re
 import sys
 
 from stash_mcp.agents.surroundings import DISTRIBUTION, TITLES, Surroundings
-from stash_mcp.backends.extras import has_extra
+from stash_mcp.backends.extras import has_extra, how_to_add
 from stash_mcp.doctor.installing import InstallState
-from stash_mcp.doctor.machine import torch_index
 from stash_mcp.doctor.report import Check, ok, warning
 
 _LEAST_PYTHON = (3, 11)
@@ -37,12 +36,10 @@ def local_part(surroundings: Surroundings, installing: InstallState | None) -> C
         return warning(name, installing.said, "Ask again in a while.")
     if has_extra("local"):
         return ok(name, "Everything that training and runs need is installed.")
-    how = surroundings.how_to_add("local", index=torch_index())
     said = "Not installed: trainings and runs on this machine need it (about 1 GB)."
     if installing is not None and not installing.succeeded:
         said = f"Not installed. {installing.said}"
-    also = 'Or let it be done in the background (install="local", --install local).'
-    return warning(name, said, f"Run: {how}{f'. {also}' if surroundings.can_be_added_to else ''}")
+    return warning(name, said, how_to_add("local", surroundings))
 
 
 def demo_part(surroundings: Surroundings) -> Check:
@@ -51,7 +48,7 @@ def demo_part(surroundings: Surroundings) -> Check:
     return ok(
         "demo",
         "Not installed; only the demonstration (stash-skills demo) needs it.",
-        f"Run: {surroundings.how_to_add('demo')}",
+        how_to_add("demo", surroundings),
     )
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
@@ -16,12 +15,10 @@ from stash_mcp.models import Frozen
 from stash_mcp.settings import Settings
 from stash_mcp.storage.files import write_atomic
 
-CPU_TORCH = "https://download.pytorch.org/whl/cpu"
 _TRAINING_BYTES = 6 * 1000**3
 _LEAST_BYTES = 200 * 1000**2
 _GB = 1000**3
 _GPU_SECONDS = 50.0
-_GPU_DEVICES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 
 
 def home(settings: Settings) -> Check:
@@ -109,10 +106,3 @@ def _kept(path: Path, torch: str) -> Device | None:
         device = Device.model_validate_json(path.read_bytes())
         return device if device.torch == torch else None
     return None
-
-
-def torch_index() -> str | None:
-    """Where torch comes from without gigabytes of CUDA; None where the usual index is right."""
-    if sys.platform != "linux" or any(Path(device).exists() for device in _GPU_DEVICES):
-        return None
-    return CPU_TORCH

@@ -31,8 +31,10 @@ class ModelAnswer(Frozen):
 def keys() -> Check:
     """Names of the keys that are set; never what they are."""
     found = key_names()
-    if found.present:
-        said = f"Set: {', '.join(found.present)}."
+    # Stash's own key opens no model.
+    present = [name for name in found.present if not name.endswith("STASH_API_KEY")]
+    if present:
+        said = f"Set: {', '.join(present)}."
     else:
         said = "No model's key is set; builtin/comments, agent and servers of your own need none."
     if found.unfilled:
@@ -42,7 +44,7 @@ def keys() -> Check:
             f"{said} Not filled in by the client that started this: {names}.",
             "Set them where the client is started, or write ${NAME:-} in its configuration.",
         )
-    if found.present:
+    if present:
         return ok("keys", said)
     return warning(
         "keys",

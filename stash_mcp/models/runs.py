@@ -18,6 +18,11 @@ CLAUDE_CODE = "claude-code/"
 """Before the name of a model that the installed `claude` command answers with."""
 
 
+ScoreKind = Literal["in-sample", "held-out"]
+"""in-sample: of the conversations that the search itself saw, where the best of several looks
+better than it is. held-out: of conversations that it never saw."""
+
+
 class Candidate(Frozen):
     """A proposed skill; `skill` is the whole SKILL.md. Candidate 0 is the seed."""
 
@@ -209,6 +214,16 @@ class Run(Frozen):
     finished_at: datetime | None
     stalled: str | None = None
     """Why it stays in the queue, where no worker can come to it."""
+    as_seen: str | None = None
+    """Of a run of Stash that is shown as it was last seen: why it could not be asked for."""
+
+    @property
+    def score_kind(self) -> ScoreKind | None:
+        """Of `seed_score` and `best_score`, at either backend; `heldout` has the others."""
+        scores = [self.seed_score, self.best_score]
+        if self.progress is not None:
+            scores += [self.progress.seed_score, self.progress.best_score]
+        return None if scores.count(None) == len(scores) else "in-sample"
 
     @property
     def adopted(self) -> AdoptedSkill | None:

@@ -76,3 +76,5 @@ class RewardModel(Frozen):
     """None at Stash, which does not tell it."""
     stalled: str | None = None
     """Why it stays in the queue, where no worker can come to it."""
+    as_seen: str | None = None
+    """Of one of Stash that is shown as it was last seen: why it could not be asked for."""

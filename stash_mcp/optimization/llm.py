@@ -18,6 +18,7 @@ from stash_mcp.errors import (
     ModelError,
     ModelNotFoundError,
     ModelServerError,
+    sentence,
 )
 from stash_mcp.models import Message, Usage
 from stash_mcp.optimization.memory import Answer, Memory, Tool
@@ -142,7 +143,7 @@ class ChatModel(Model):
         # Masked before it is cut: half a key would not be known as one.
         words = redact(providers_words(error), self._secrets)
         words = words if len(words) <= WORDS_LIMIT else words[:WORDS_LIMIT] + "..."
-        return kind(f"{PROBLEMS[kind].format(where=where)}: {words}", self._fix(kind))
+        return kind(f"{PROBLEMS[kind].format(where=where)}: {sentence(words)}", self._fix(kind))
 
     def _fix(self, kind: type[ModelError]) -> str:
         if kind is ModelAuthError:

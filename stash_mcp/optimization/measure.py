@@ -75,9 +75,9 @@ def _no_gain(seed_score: float, examples: int, candidates: int) -> str:
     if candidates > 1:
         return (
             f"No improvement: none of the {candidates - 1} accepted proposals scored above the "
-            f"seed ({seed_score:.3f}) on the {examples} conversations."
+            f"seed (in-sample {seed_score:.3f}) on the {examples} conversations."
         )
-    return f"No improvement: no proposal beat the seed ({seed_score:.3f})."
+    return f"No improvement: no proposal beat the seed (in-sample {seed_score:.3f})."
 
 
 def _unproven(in_sample: str, kept_back: int) -> str:

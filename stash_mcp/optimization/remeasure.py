@@ -77,7 +77,7 @@ def remeasured_verdict(measured: RemoteResult, numbers: Heldout, rejected: int =
         f"{numbers.seed_score:.3f} to {numbers.best_score:.3f} ({numbers.gain:+.3f}, 95 % interval "
         f"{numbers.low:+.3f} to {numbers.high:+.3f})"
     )
-    stash = f"Stash says {measured.seed_score:.3f} to {measured.best_score:.3f}"
+    stash = f"Stash says, in-sample, {measured.seed_score:.3f} to {measured.best_score:.3f}"
     unseen = "Nothing was held out from that search, so this is in-sample and can still flatter."
     if numbers.high < 0:
         said = f"Worse: {found}. {stash}, which was luck. Do not install it."

@@ -7,11 +7,10 @@ from typing import Annotated, Literal
 from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
-from stash_mcp.agents.surroundings import here
+from stash_mcp.agents.surroundings import here, torch_index
 from stash_mcp.doctor import installing
 from stash_mcp.doctor.examine import Questions, examine
 from stash_mcp.doctor.installation import requirements_of
-from stash_mcp.doctor.machine import torch_index
 from stash_mcp.doctor.report import Check, State
 from stash_mcp.errors import VariableError
 from stash_mcp.server.parameters import given, make_tool

@@ -12,7 +12,7 @@ from stash_mcp.backends.installations import (
     ScanFinding,
     UninstallOutcome,
 )
-from stash_mcp.models import Installation, Run
+from stash_mcp.models import Installation, Run, ScoreKind
 from stash_mcp.server.results import Part, Result
 from stash_mcp.server.shortening import fit, next_offset, rounded, shorten_within
 from stash_mcp.server.wording import partial_in_words
@@ -91,7 +91,9 @@ class InstalledRow(Part):
     installed_at: datetime
     reward_model_id: str | None = None
     score: float | None = None
-    gain: float | None = Field(None, description="Over the seed; held out if that was measured")
+    score_kind: str | None = None
+    gain: float | None = Field(None, description="Over the seed")
+    gain_kind: str | None = Field(None, description="in-sample or held-out")
     newer_run: str | None = None
     note: str | None = Field(None, description="Tell the person")
 
@@ -104,7 +106,9 @@ class InstalledRow(Part):
             installed_at=done.installed_at,
             reward_model_id=origin.reward_model_id,
             score=rounded(origin.score),
+            score_kind=None if origin.score is None else origin.score_kind,
             gain=rounded(gain(skill)),
+            gain_kind=gain_kind(skill),
             newer_run=skill.newer_run,
             note=" ".join(notes_in_words(skill)) or None,
         )
@@ -141,6 +145,12 @@ def gain(skill: InstalledSkill) -> float | None:
     if origin.score is None or origin.seed_score is None:
         return None
     return origin.score - origin.seed_score
+
+
+def gain_kind(skill: InstalledSkill) -> ScoreKind | None:
+    if gain(skill) is None:
+        return None
+    return "in-sample" if skill.origin.heldout_gain is None else "held-out"
 
 
 class VersionRow(Part):

@@ -73,6 +73,7 @@ class RunFacts(Part):
     seed_score: float | None = None
     best_score: float | None = None
     best_candidate: int | None = None
+    score_kind: str | None = None
     installing: str | None = Field(None, description="What came of it at the end")
     heldout: Heldout | None = Field(
         None,
@@ -98,6 +99,7 @@ class RunFacts(Part):
             plan_in_words=None if run.status.is_final else tuple(start_in_words(run)),
             max_metric_calls=request.max_metric_calls,
             best_candidate=run.best_candidate,
+            score_kind=run.score_kind,
             installing=brief(run.install_note, REASON_CHARACTERS),
             heldout=run.heldout,
             reflections_waiting=run.reflections_waiting or None,
@@ -130,6 +132,7 @@ class JobState(Result):
     status: JobStatus
     reason: str | None = Field(None, description="Why it failed")
     stalled: str | None = Field(None, description="Why no worker comes to it")
+    as_seen: str | None = Field(None, description="Why it is not as of now")
     verdict: str | None = Field(None, description="Whether the skill helped")
     next: str
     phase: str | None = None
@@ -149,18 +152,21 @@ class JobState(Result):
         run = job if isinstance(job, Run) else None
         training = None if isinstance(job, Run) else job
         now_at = job.progress
-        estimate = None if job.status.is_final or not now_at else now_at.estimate_seconds
+        is_running = job.status is JobStatus.RUNNING
+        counted = now_at if now_at and is_running and now_at.total else None
+        estimate = now_at.estimate_seconds if now_at and is_running else None
         return cls(
             id=job.id,
             kind="training" if run is None else "run",
             status=job.status,
             reason=brief(job.reason, REASON_CHARACTERS),
             stalled=brief(job.stalled, REASON_CHARACTERS),
+            as_seen=brief(job.as_seen, REASON_CHARACTERS),
             verdict=None if run is None else run.verdict,
             next=next_step(job),
-            phase=None if now_at is None else now_at.phase,
-            done=None if now_at is None else now_at.done,
-            total=None if now_at is None else now_at.total,
+            phase=_phase(job),
+            done=None if counted is None else counted.done,
+            total=None if counted is None else counted.total,
             elapsed_seconds=elapsed_seconds(job, now),
             estimate_seconds=None if estimate is None else round(estimate),
             last_sign_of_life_seconds=silent_seconds(job, now),
@@ -170,6 +176,13 @@ class JobState(Result):
             last_event=last_event,
             error=brief(job.error, ERROR_CHARACTERS),
         )
+
+
+def _phase(job: Job) -> str | None:
+    """What a run did before it was put back into the queue is not what it does."""
+    if job.progress is None:
+        return None
+    return "waiting" if job.status is JobStatus.QUEUED else job.progress.phase
 
 
 def _counts(run: Run) -> dict[str, Any]:

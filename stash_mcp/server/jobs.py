@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from stash_mcp.backends.base import Backend
 from stash_mcp.errors import NotFoundError
@@ -31,13 +32,15 @@ def find_job(backend: Backend, job_id: str) -> Job:
         ) from error
 
 
-def seconds_to_next_look(job: Job, looks: int, local_seconds: float) -> float:
+def seconds_to_next_look(job: Job, looks: int, local_seconds: float, now: datetime) -> float:
     """After so many looks in a row. Stash is asked more seldom than this machine, and ever more so:
-    at a quarter of a second here, after 2 seconds and up to 15 there.
+    at a quarter of a second here, after 2 seconds and up to 15 there. A job that is long under way
+    is asked for at its pace from the first look on, so that waits in a row do not begin anew.
     """
     if job.backend == "local":
         return local_seconds
-    return local_seconds * float(min(8 * 1.5 ** min(looks - 1, 10), 60))
+    age = (now - job.created_at).total_seconds()
+    return local_seconds * float(min(max(8 * 1.5 ** min(looks - 1, 10), 8 + 2 * age), 60))
 
 
 def queue_places(models: Sequence[RewardModel], runs: Sequence[Run]) -> dict[str, int]:

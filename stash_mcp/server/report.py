@@ -62,7 +62,7 @@ def _section(title: str, text: str) -> str:
 
 def _outcome(run: Run) -> str:
     lines = [f"**{run.status.capitalize()}.** {run.verdict or ''}".rstrip()]
-    stuck = run.reason if run.status is JobStatus.FAILED else run.stalled
+    stuck = run.reason if run.status is JobStatus.FAILED else run.stalled or run.as_seen
     if stuck:
         lines.append(shorten(stuck, REASON_CHARACTERS))
     partial = partial_in_words(run)
@@ -88,7 +88,7 @@ def _numbers(run: Run, candidates: Sequence[Candidate], judge: RewardModel | Non
         plan = run.plan
         where = "conversations" if plan is None else count(plan.examples, "conversation")
         yield (
-            f"On the {where} that it was optimised on: seed "
+            f"In-sample, on the {where} that it was optimised on: seed "
             f"{run.seed_score:.3f}, best {run.best_score:.3f} (candidate {run.best_candidate}). "
             "The best of several looks better there than it is."
         )
@@ -106,7 +106,7 @@ def _table(candidates: Sequence[Candidate]) -> str:
     if not candidates:
         return ""
     seed = candidates[0]
-    rows = ["| candidate | score | gain | parents | begins |", "|---|---|---|---|---|"]
+    rows = ["| candidate | in-sample score | gain | parents | begins |", "|---|---|---|---|---|"]
     for row in best_first(candidates)[:CANDIDATES_SHOWN]:
         name = f"{row.number} (seed)" if row.number == seed.number else str(row.number)
         parents = ", ".join(str(number) for number in row.parents)

@@ -148,14 +148,17 @@ class TraceList(Result):
     traces: tuple[TraceRow, ...]
     total: int
     next_offset: int | None = None
+    missing: str | None = Field(None, description="What could not be read")
 
     @classmethod
     def of(cls, page: TracePage, offset: int) -> "TraceList":
         rows = fit(TraceRow.of(summary) for summary in page.traces)
+        passed = len(rows) + (page.unread if len(rows) == len(page.traces) else 0)
         return cls(
             traces=rows,
             total=page.total,
-            next_offset=next_offset(offset, len(rows), page.total),
+            next_offset=next_offset(offset, passed, page.total),
+            missing=page.missing,
         )
 
 
@@ -193,6 +196,7 @@ class TraceView(Result):
     next_step: int | None = Field(None, description="from_step of the next page")
     annotations: tuple[AnnotationRow, ...] = Field(description="On the whole")
     annotations_left_out: int | None = None
+    missing: str | None = Field(None, description="What could not be read")
     text: str | None = None
     next_offset: int | None = None
 
@@ -206,6 +210,7 @@ class TraceView(Result):
             total_steps=len(trace.steps),
             steps=(),
             annotations=(),
+            missing=detail.missing,
             text=page,
             next_offset=next_offset(offset, len(page), len(text)),
         )
@@ -230,6 +235,7 @@ class TraceView(Result):
             next_step=next_offset(from_step, len(steps), len(trace.steps)),
             annotations=(shown := _shown(whole)),
             annotations_left_out=_left_out(whole, shown),
+            missing=detail.missing,
         )
 
 

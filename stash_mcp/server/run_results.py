@@ -19,9 +19,9 @@ from stash_mcp.server.shortening import (
     shorten,
 )
 from stash_mcp.server.wording import (
-    EQUAL_RUN,
     at_the_end,
     ending_of_run,
+    equal_run_in_words,
     next_for_run,
     next_step,
     start_in_words,
@@ -37,12 +37,13 @@ class StartResult(Result):
     plan: Plan | None = Field(None, description="Left out at Stash")
     at_the_end: str = Field(description="What happens to the skill then; tell the person")
     outcome: str | None = Field(None, description="How it ended, where the answer waited for that")
+    warning: str | None = Field(None, description="Tell the person first")
     next: str
 
     @classmethod
     def of(cls, started: StartedRun) -> "StartResult":
         run = started.run
-        note = f"{EQUAL_RUN} new=true starts another. " if started.existing else ""
+        note = f"{equal_run_in_words(run, 'new=true')} " if started.existing else ""
         return cls(
             run_id=run.id,
             status=run.status,
@@ -50,6 +51,7 @@ class StartResult(Result):
             plan_in_words=tuple(start_in_words(run)),
             plan=run.plan,
             at_the_end=at_the_end(run.install),
+            warning=" ".join(started.warnings) or None,
             next=note + next_for_run(run),
         )
 
@@ -107,8 +109,10 @@ class RunRow(Part):
     reflection_model: str
     seed_score: float | None = None
     best_score: float | None = None
+    score_kind: str | None = None
     candidates: int | None = None
     progress: str | None = None
+    as_seen: str | None = Field(None, description="Why it is not as of now")
     reason: str | None = Field(None, description="Why it failed")
     created_at: datetime
 
@@ -123,8 +127,10 @@ class RunRow(Part):
             reflection_model=shorten(run.request.reflection_model, MODEL_CHARACTERS),
             seed_score=rounded(run.seed_score),
             best_score=rounded(run.best_score),
+            score_kind=run.score_kind,
             candidates=None if run.progress is None else run.progress.candidates,
             progress=where_it_stands(run, places),
+            as_seen=brief(run.as_seen, REASON_CHARACTERS),
             reason=brief(run.reason, REASON_CHARACTERS),
             created_at=run.created_at,
         )

@@ -200,6 +200,7 @@ class RunTools:
             until,
             self._poll_seconds,
             context.report_progress,
+            self._clock,
             known_events=after_event > 0,
         )
         return JobState.of(sight.job, sight.events, sight.last_event, self._clock())

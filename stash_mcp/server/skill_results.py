@@ -92,6 +92,7 @@ def example_scores(candidate: Candidate, seed: Candidate) -> list[ExampleScore]:
 class CandidateList(Result):
     run_id: str
     partial: bool = Field(description="The run was stopped early")
+    score_kind: str | None = None
     candidates: tuple[CandidateRow, ...]
     total: int = Field(description="Of those that were asked for")
     next_offset: int | None = None
@@ -112,6 +113,7 @@ class CandidateList(Result):
         return cls(
             run_id=run.id,
             partial=run.partial,
+            score_kind="in-sample" if rows else None,
             candidates=rows,
             total=len(selected),
             next_offset=next_offset(offset, len(rows), len(selected)),
@@ -138,6 +140,7 @@ class CandidateList(Result):
         return cls(
             run_id=run.id,
             partial=run.partial,
+            score_kind="in-sample",
             candidates=(CandidateRow.of(candidate, candidates),),
             total=len(candidates),
             text=text,

@@ -48,10 +48,9 @@ class SkillTools:
         """Use this to compare the skills that a run has proposed, and to read one before it is
         installed.
 
-        Best score first, with the gain over the seed (candidate 0). These scores are of the
-        conversations that were optimised on; get_run has the held-out ones. Works while the run
-        goes on, and after it was cancelled (partial: true). With candidate=N limit and offset
-        page its scores by conversation.
+        Best score first, with the gain over the seed (candidate 0). These are in-sample; get_run
+        has held-out ones. Works while the run goes on, and after it was cancelled (partial: true).
+        With candidate=N limit and offset page its scores by conversation.
         """
         backend = self._backend()
         run, candidates = backend.get_run(run_id), backend.list_candidates(run_id)

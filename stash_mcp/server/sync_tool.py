@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
+from stash_mcp.backends.base import StartedRun
 from stash_mcp.backends.hybrid import Rescore, SyncReport, open_hybrid, rescore
 from stash_mcp.errors import InputError
-from stash_mcp.models import Run
 from stash_mcp.server.opening import LazyBackend
 from stash_mcp.server.parameters import TraceIds, given, make_tool
 from stash_mcp.server.results import Result
@@ -36,9 +36,11 @@ class SyncResult(Result):
         )
 
     @classmethod
-    def measuring(cls, run: Run) -> "SyncResult":
+    def measuring(cls, started: StartedRun) -> "SyncResult":
+        run = started.run
+        words = f'Seed and best are measured here; wait with get_run(run_id="{run.id}").'
         return cls(
-            in_words=f'Seed and best are measured here; wait with get_run(run_id="{run.id}").',
+            in_words=" ".join((*started.warnings, words)),
             held=(),
             reward_model_id=run.request.reward_model_id,
             run_id=run.id,
@@ -84,4 +86,4 @@ class SyncTool:
             if given(id) is None or dry_run:
                 raise InputError("rescore needs the id of a run.", "Give id, and no dry_run.")
             asked = Rescore(id, task_model.strip(), given(task_api_base))
-            return SyncResult.measuring(rescore(hybrid, self._backend(), asked).run)
+            return SyncResult.measuring(rescore(hybrid, self._backend(), asked))

@@ -14,8 +14,8 @@ from stash_mcp.server.jobs import Job, find_job, queue_places
 from stash_mcp.server.run_results import StartResult
 from stash_mcp.server.training_results import TrainResult
 from stash_mcp.server.wording import (
-    EQUAL_RUN,
     at_the_end,
+    equal_run_in_words,
     next_for_run,
     next_step,
     start_in_words,
@@ -58,6 +58,7 @@ class _Started(BaseModel):
     run_id: str | None = None
     reward_model_id: str | None = None
     existing: bool = False
+    warning: str | None = None
 
     @property
     def job_id(self) -> str:
@@ -75,7 +76,7 @@ def handle(found: Callable[[str], Backend], answer: CallToolResult) -> dict[str,
     job = find_job(found(started.job_id), started.job_id)
     if job.status.is_final or _needs_the_agent(job):
         return None
-    return _task(job, "task", _opening(job, started.existing)).wire()
+    return _task(job, "task", _opening(job, started)).wire()
 
 
 def state(backend: Backend, job_id: str) -> dict[str, Any]:
@@ -107,15 +108,16 @@ def _updated_at(job: Job) -> datetime:
     return max(moment for moment in moments if moment is not None)
 
 
-def _opening(job: Job, existing: bool) -> str:
+def _opening(job: Job, started: _Started) -> str:
     """The plan, which the person should see, since the answer that has it comes at the end."""
     where = f'get_run(run_id="{job.id}") shows where it stands; it goes on if this session ends.'
     if not isinstance(job, Run):
         return f"Training {job.id} learns from {count(job.trace_count, 'conversation')}. {where}"
     sentences = [
-        f"{EQUAL_RUN} new=true starts another." if existing else f"Run {job.id} has begun.",
+        equal_run_in_words(job, "new=true") if started.existing else f"Run {job.id} has begun.",
         *start_in_words(job),
         at_the_end(job.install),
+        *([started.warning] if started.warning else []),
         where,
     ]
     return " ".join(sentences)
@@ -126,8 +128,8 @@ def _message(backend: Backend, job: Job) -> str:
         return f"{job.status.capitalize()}. {next_step(job)}"
     if isinstance(job, Run) and job.reflections_waiting:
         return next_for_run(job)
-    if job.stalled:
-        return job.stalled
+    if words := job.stalled or job.as_seen:
+        return words
     waits = job.status is JobStatus.QUEUED
     here = backend.at("local")
     places = queue_places(here.list_reward_models(), here.list_runs()) if waits else {}

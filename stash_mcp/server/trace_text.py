@@ -23,6 +23,7 @@ def trace_text(detail: TraceDetail) -> str:
     trace = detail.trace
     title = one_line(trace.title or "", TITLE_CHARACTERS)
     parts = [f"# {title or trace.id}", f"`{trace.id}`, {len(trace.steps)} steps"]
+    parts += [detail.missing] if detail.missing else []
     parts += _notes(detail.annotations, None)
     used = 0
     for index, step in enumerate(trace.steps):

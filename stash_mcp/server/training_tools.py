@@ -67,8 +67,9 @@ class TrainingTools:
         """Use this to find a trained reward model for start_gepa_run, or to compare them: newest
         first, with how many held-out pairs each ranks right. Of both backends by default.
         """
-        opened, chosen = self._backend(), side(backend)
-        models = opened.at(chosen).list_reward_models()
+        opened = self._backend()
+        asked = opened.at(side(backend))
+        models = asked.list_reward_models()
+        missing = asked.unreached()
         places = queue_places(models, opened.known_runs())
-        missing = None if chosen else opened.unreached()
         return ModelList.of(models, places, limit, offset, missing)

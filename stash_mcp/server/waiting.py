@@ -1,17 +1,21 @@
 """Waiting for news of a run or a training without holding up the server's event loop."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal
 
 import anyio
 import anyio.to_thread
 
 from stash_mcp.backends.base import Backend
+from stash_mcp.errors import StashError
 from stash_mcp.models import Event, Run
 from stash_mcp.server.jobs import Job, find_job, seconds_to_next_look
 
 Until = Literal["news", "end"]
+LATE_SECONDS = 5.0
+"""For which an answer of Stash is waited for beyond the end of the wait."""
 ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
@@ -22,6 +26,11 @@ class Sight:
     job: Job
     events: list[Event]
     last_event: int
+
+    def unreached(self, problem: str) -> "Sight":
+        """The same, once Stash could not be asked again."""
+        words = f"Shown as it was last seen: {problem}"
+        return replace(self, job=self.job.model_copy(update={"as_seen": words}))
 
 
 class Watch:
@@ -51,38 +60,71 @@ async def wait_for_news(
     until: Until,
     poll_seconds: float,
     report: ReportProgress,
+    clock: Callable[[], datetime],
     *,
     known_events: bool = False,
 ) -> Sight:
     """The first sight of the job with news in it, or the one after `seconds`.
 
     News is another status, an event, and always the job's end or that it waits for the agent;
-    until `end`, only these two. poll_seconds: between two looks at a job of this machine.
+    until `end`, only these two. A job of Stash that cannot be asked for meanwhile is shown as it
+    was last seen, with the reason. poll_seconds: between two looks at a job of this machine.
     known_events: the events that the first look finds are news already.
     """
     first = sight = await anyio.to_thread.run_sync(watch.look)
     seen = 0 if known_events else len(first.events)
     reporter = _Reporter(report)
     deadline = anyio.current_time() + seconds
-    looks = 1
+    looks, looker = 1, _Looker(watch, deadline)
     while not _is_news(first, sight, seen, until):
         await reporter.tell(sight.job)
         left = deadline - anyio.current_time()
         if left <= 0:
             break
-        await anyio.sleep(min(seconds_to_next_look(sight.job, looks, poll_seconds), left))
-        sight = await anyio.to_thread.run_sync(watch.look)
+        pause = seconds_to_next_look(sight.job, looks, poll_seconds, clock())
+        await anyio.sleep(min(pause, left))
+        sight = await looker.after(sight)
         looks += 1
     return sight
 
 
 def _is_news(first: Sight, sight: Sight, seen: int, until: Until) -> bool:
     job = sight.job
+    if first.job.as_seen:
+        # It is not asked for, so nothing can come of a wait.
+        return True
     if job.status.is_final or (isinstance(job, Run) and job.reflections_waiting):
         return True
     if until == "end":
         return False
     return sight.job.status != first.job.status or len(sight.events) > seen
+
+
+class _Looker:
+    """Looks again, and keeps to what Stash asks for and to the end of the wait."""
+
+    def __init__(self, watch: Watch, deadline: float) -> None:
+        self._watch = watch
+        self._deadline = deadline
+        self._not_before = 0.0
+
+    async def after(self, last: Sight) -> Sight:
+        if last.job.backend == "local":
+            return await anyio.to_thread.run_sync(self._watch.look)
+        if anyio.current_time() < self._not_before:
+            return last
+        left = max(self._deadline - anyio.current_time(), 0)
+        try:
+            with anyio.fail_after(left + LATE_SECONDS):
+                # Whoever answers too late is not waited for: the client would not be either.
+                return await anyio.to_thread.run_sync(self._watch.look, abandon_on_cancel=True)
+        except TimeoutError:
+            return last.unreached("Stash has not answered since.")
+        except StashError as error:
+            if not error.passing:
+                raise
+            self._not_before = anyio.current_time() + (error.retry_after or 0)
+            return last.unreached(str(error))
 
 
 class _Reporter:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 from stash_mcp.models import (
     AGENT_REFLECTION,
@@ -42,6 +42,19 @@ _STOPS: dict[StopReason, str] = {
     "cancelled": "it was cancelled",
     "measured": "seed and best of Stash's run were measured; nothing was searched for here",
 }
+
+
+def equal_run_in_words(run: Run, another: str) -> str:
+    """That this run is there already; `another`: what starts another one. Of one of Stash that is
+    over also when it ended, as its answer may be out of date.
+    """
+    if run.backend == "local" or run.finished_at is None:
+        return f"{EQUAL_RUN} {another} starts another."
+    return (
+        f"{EQUAL_RUN} it ended on {run.finished_at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC, and "
+        "nothing was started or paid for. Whether comments were added since then Stash does not "
+        f"tell: if so, {another} starts another run, with them."
+    )
 
 
 def start_in_words(run: Run) -> list[str]:
@@ -98,6 +111,11 @@ def next_step(job: Job) -> str:
 
 def next_for_run(run: Run) -> str:
     match run.status:
+        case JobStatus.QUEUED | JobStatus.RUNNING if run.as_seen:
+            return (
+                f'Look again later with get_run(run_id="{run.id}"), with the STASH_URL and the key '
+                "that it was started with."
+            )
         case JobStatus.QUEUED | JobStatus.RUNNING if run.reflections_waiting:
             return (
                 f'It {reflections_in_words(run)}: read get_reflection(run_id="{run.id}"), write '

@@ -18,16 +18,19 @@ from stash_mcp.settings.keys import (
     http_token,
     installer_environment,
     key_names,
+    missing_key,
     provider_keys,
     secret_values,
     worker_environment,
 )
+from stash_mcp.settings.proxies import Proxy, proxy_for
 
 __all__ = [
     "DEFAULT_STASH_URL",
     "BackendName",
     "InstallMode",
     "KeyNames",
+    "Proxy",
     "Settings",
     "StashAccess",
     "claude_command",
@@ -39,7 +42,9 @@ __all__ = [
     "key_names",
     "load_settings",
     "load_usable_settings",
+    "missing_key",
     "provider_keys",
+    "proxy_for",
     "refuse_with",
     "secret_values",
     "stash_access",

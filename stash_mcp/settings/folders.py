@@ -31,6 +31,8 @@ class Settings:
     home: Path
     project_dir: Path
     claude_config_dir: Path
+    claude_config_named: bool = field(default=False, compare=False)
+    """CLAUDE_CONFIG_DIR names that folder."""
     install_mode: InstallMode = "auto"
     """What happens to a run's skill at its end unless the run says otherwise: auto, ask or off."""
     backend: BackendName = "local"
@@ -93,6 +95,7 @@ def load_settings(
         claude_config_dir=_absolute(
             _folder(environ, "CLAUDE_CONFIG_DIR") or Path.home() / ".claude", working_dir
         ),
+        claude_config_named=_folder(environ, "CLAUDE_CONFIG_DIR") is not None,
         install_mode=_install_mode(environ),
         backend=_backend(environ),
         xdg_config_home=_absolute_if_named(environ, "XDG_CONFIG_HOME", working_dir),

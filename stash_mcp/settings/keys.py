@@ -107,6 +107,36 @@ def provider_keys(
     return tuple(sorted(name for name in names if name in _without_empty_keys(environ)))
 
 
+# What LiteLLM reads for the providers whose variables are certain; one of them is enough.
+_KEYS_OF = {
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    "openai": ("OPENAI_API_KEY",),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "mistral": ("MISTRAL_API_KEY",),
+    "groq": ("GROQ_API_KEY",),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY", "OR_API_KEY"),
+    "xai": ("XAI_API_KEY",),
+}
+
+
+def missing_key(model: str, environ: Mapping[str, str] | None = None) -> str | None:
+    """Name of the variable that this hosted model's key would be in, where it is in none; None
+    where it is there, or where the model may need no key: of an unknown provider, or with a server
+    of the person's own in the environment.
+    """
+    environ = os.environ if environ is None else environ
+    provider = model.partition("/")[0] if "/" in model else ""
+    accepted = _KEYS_OF.get(provider)
+    if accepted is None:
+        return None
+    kept = _without_empty_keys(environ)
+    servers = (f"{provider.upper()}_{end}" for end in ("API_BASE", "BASE_URL"))
+    if any(kept.get(name, "").strip() for name in (*accepted, *servers)):
+        return None
+    return accepted[0]
+
+
 def claude_command(environ: Mapping[str, str] | None = None) -> str:
     """The executable behind `claude-code/MODEL`."""
     environ = os.environ if environ is None else environ

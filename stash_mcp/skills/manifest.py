@@ -75,8 +75,12 @@ class Manifest:
     def taken_away(self) -> frozenset[str]:
         """The runs whose skill was uninstalled wherever it was."""
         latest = self.latest_of_each()
-        standing = {row.run_id for row in latest if row.kind != "uninstall"}
-        return frozenset(row.run_id for row in latest if row.kind == "uninstall") - standing
+        taken = frozenset(row.run_id for row in latest if row.kind == "uninstall")
+        return taken - self.standing()
+
+    def standing(self) -> frozenset[str]:
+        """The runs whose skill is installed somewhere now."""
+        return frozenset(row.run_id for row in self.latest_of_each() if row.kind != "uninstall")
 
     def latest_of_each(self) -> list[Installation]:
         """The last thing that we did to each file, in the order of the first installations."""

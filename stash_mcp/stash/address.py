@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import httpx2
 
-from stash_mcp.errors import StashAddressError, StashNotFoundError
+from stash_mcp.errors import StashAddressError, StashNotFoundError, sentence
 from stash_mcp.settings import StashAccess
 
 _API = "/api/v1/rm"
@@ -23,6 +23,11 @@ class Address:
 
     base: httpx2.URL
     allow_http: bool
+
+    @property
+    def server(self) -> str:
+        """The base URL in the one spelling by which Stashes are told apart."""
+        return str(self.base).rstrip("/")
 
     def url(self, path: str) -> httpx2.URL:
         """`path` below the API, from its first slash on; ids in it have passed `checked_id`."""
@@ -45,7 +50,8 @@ class Address:
 
 def address_of(access: StashAccess) -> Address:
     """StashAddressError for what is no base URL, and for one to which a key must not go."""
-    given = f"STASH_URL (from {access.url_from})"
+    elsewhere = "" if access.url_from == "STASH_URL" else f" (from {access.url_from})"
+    given = f"STASH_URL{elsewhere}"
     url = _parsed(access.base_url, given)
     if url.query or url.fragment:
         raise StashAddressError(
@@ -55,13 +61,22 @@ def address_of(access: StashAccess) -> Address:
     return Address(url, access.allow_http)
 
 
+def is_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None
+
+
 def checked_id(id: str, noun: str) -> str:
     """An id as it can stand in a path; StashNotFoundError for what cannot be one."""
-    if not _ID.fullmatch(id):
+    if not is_id(id):
         raise StashNotFoundError(
             f"'{id[:80]}' is no id of a {noun} of Stash.", f"List them to see the ids: {noun}s."
         )
     return id
+
+
+def shown_host(url: httpx2.URL) -> str:
+    """The host, with its port if that is not the usual one."""
+    return url.netloc.decode("ascii", "replace")
 
 
 def is_loopback(url: httpx2.URL) -> bool:
@@ -78,7 +93,7 @@ def _parsed(text: str, what: str) -> httpx2.URL:
         url = httpx2.URL(text)
     except httpx2.InvalidURL as error:
         raise StashAddressError(
-            f"{what} is not a URL: {error}.", "Write it as https://host."
+            f"{what} is not a URL: {sentence(str(error))}", "Write it as https://host."
         ) from None
     if url.scheme not in _DEFAULT_PORTS or not url.host:
         raise StashAddressError(
@@ -100,8 +115,8 @@ def _check_encrypted(url: httpx2.URL, allow_http: bool) -> None:
     if url.scheme == "https" or allow_http or is_loopback(url):
         return
     raise StashAddressError(
-        f"The address http://{url.host} is not encrypted; keys and conversations would be readable "
-        "on the way.",
+        f"The address http://{shown_host(url)} is not encrypted; keys and conversations would be "
+        "readable on the way.",
         "Use https://, or set STASH_ALLOW_HTTP=1 if that network is yours.",
     )
 

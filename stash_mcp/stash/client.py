@@ -1,17 +1,19 @@
 """The calls of Stash's contract, one method each. Plain methods, from any thread."""
 
+import contextlib
 import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter
 
 from stash_mcp.errors import (
     StashError,
     StashKeyError,
+    StashMisfitError,
     StashNotFoundError,
     StashNotReadyError,
     StashRejectedError,
@@ -20,11 +22,12 @@ from stash_mcp.errors import (
 from stash_mcp.settings import StashAccess
 from stash_mcp.stash import shapes
 from stash_mcp.stash.address import address_of, checked_id
-from stash_mcp.stash.answers import parsed, read_text
+from stash_mcp.stash.answers import read_text
 from stash_mcp.stash.connection import Answer, Call, Connection
 from stash_mcp.stash.http_client import DEFAULT_LIMITS, Limits
-from stash_mcp.stash.lines import lines
+from stash_mcp.stash.lines import Odd, lines
 from stash_mcp.stash.matching import is_annotation_of, is_start_of, is_training_of
+from stash_mcp.stash.rows import Rows, read_line
 from stash_mcp.stash.sender import Look, Sender, Sleep, Uniform
 from stash_mcp.stash.shapes import (
     AnnotationChange,
@@ -32,20 +35,31 @@ from stash_mcp.stash.shapes import (
     AnnotationStart,
     ExportedAnnotationShape,
     FormatShape,
+    Holding,
     ImportShape,
+    Listed,
     RewardModelShape,
     RunShape,
     RunStart,
     TracePageShape,
     TraceShape,
     Training,
+    Unread,
 )
 from stash_mcp.stash.states import not_there, not_trained
+from stash_mcp.stash.wording import left_out
 
 T = TypeVar("T")
+H = TypeVar("H", bound=Holding)
+One = TypeVar("One", RunShape, RewardModelShape, TraceShape)
 
 MAX_PAGE = 500
 """Traces that one page may have."""
+
+_RUNS = Rows(shapes.RUNS, shapes.RUN, "rows")
+_REWARD_MODELS = Rows(shapes.REWARD_MODELS, shapes.REWARD_MODEL, "rows")
+_TRACES = Rows(shapes.TRACE_PAGE, shapes.TRACE_SUMMARY, "traces")
+_TRACE = Rows(shapes.TRACE, shapes.ANNOTATION, "annotations")
 
 
 def open_client(
@@ -101,8 +115,8 @@ class StashClient:
         """Start one run, once. StashNotReadyError names the state of an untrained model."""
         look = Look(
             self._call("GET", "/gepa-runs"),
-            shapes.RUNS,
-            lambda runs, since: _first(runs, lambda run: is_start_of(order, run, since)),
+            _RUNS,
+            lambda runs, since: _first(runs.rows, lambda run: is_start_of(order, run, since)),
             "runs",
         )
         try:
@@ -111,11 +125,12 @@ class StashClient:
             raise not_trained(self.get_reward_model(order.reward_model_id)) from error
 
     def get_run(self, run_id: str) -> RunShape:
-        return self._get(f"/gepa-runs/{checked_id(run_id, 'run')}", shapes.RUN)
+        path = f"/gepa-runs/{checked_id(run_id, 'run')}"
+        return _as_asked(run_id, "run", self._get(path, shapes.RUN))
 
-    def list_runs(self) -> tuple[RunShape, ...]:
+    def list_runs(self) -> Listed[RunShape]:
         """Newest first."""
-        return self._get("/gepa-runs", shapes.RUNS)
+        return self._get_rows("/gepa-runs", _RUNS)
 
     def skill(self, run_id: str) -> str:
         """The best candidate's SKILL.md; StashNotReadyError with the state of an unfinished run."""
@@ -131,19 +146,19 @@ class StashClient:
         """Start one training, once."""
         look = Look(
             self._call("GET", "/reward-models"),
-            shapes.REWARD_MODELS,
-            lambda models, since: _first(models, lambda m: is_training_of(order, m, since)),
+            _REWARD_MODELS,
+            lambda models, since: _first(models.rows, lambda m: is_training_of(order, m, since)),
             "reward models",
         )
         return self.sender.post_once(self._post("/reward-models", order), shapes.REWARD_MODEL, look)
 
     def get_reward_model(self, model_id: str) -> RewardModelShape:
         path = f"/reward-models/{checked_id(model_id, 'reward model')}"
-        return self._get(path, shapes.REWARD_MODEL)
+        return _as_asked(model_id, "reward model", self._get(path, shapes.REWARD_MODEL))
 
-    def list_reward_models(self) -> tuple[RewardModelShape, ...]:
+    def list_reward_models(self) -> Listed[RewardModelShape]:
         """Newest first."""
-        return self._get("/reward-models", shapes.REWARD_MODELS)
+        return self._get_rows("/reward-models", _REWARD_MODELS)
 
     def weights_call(self, model_id: str) -> Call:
         """The request that answers with the archive or with where it lies; see weights.py."""
@@ -177,10 +192,12 @@ class StashClient:
     def list_traces(self, *, limit: int = 50, offset: int = 0) -> TracePageShape:
         """Newest first; `limit` from 1 to MAX_PAGE."""
         call = self._call("GET", "/traces", limit=limit, offset=offset)
-        return self.sender.ask(call, self.sender.reader(shapes.TRACE_PAGE), repeatable=True)
+        return self.sender.ask(call, self.sender.rows_reader(_TRACES), repeatable=True)
 
     def get_trace(self, trace_id: str) -> TraceShape:
-        return self._get(f"/traces/{checked_id(trace_id, 'trace')}", shapes.TRACE)
+        """StashMisfitError where it cannot be read; annotations that cannot are in `unread`."""
+        path = f"/traces/{checked_id(trace_id, 'trace')}"
+        return _as_asked(trace_id, "trace", self._get_rows(path, _TRACE))
 
     def delete_trace(self, trace_id: str) -> None:
         self._delete(f"/traces/{checked_id(trace_id, 'trace')}")
@@ -192,7 +209,7 @@ class StashClient:
         path = f"/traces/{checked_id(trace_id, 'trace')}"
         look = Look(
             self._call("GET", path),
-            shapes.TRACE,
+            _TRACE,
             lambda trace, since: _first(
                 trace.annotations, lambda known: is_annotation_of(order, known, since)
             ),
@@ -210,24 +227,32 @@ class StashClient:
         self._delete(f"/annotations/{checked_id(annotation_id, 'annotation')}")
 
     # --- exports: read as they come, never held whole ---
+    # A line that cannot be read is told to `odd`; without that, a StashMisfitError at the end.
 
-    def export_traces(self) -> Iterator[str]:
+    def export_traces(self, odd: Odd | None = None) -> Iterator[str]:
         """Lines of the Stash Trace Format, without line ends."""
-        return self._lines("/export/traces")
+        return self._lines("/export/traces", odd)
 
-    def export_annotations(self) -> Iterator[ExportedAnnotationShape]:
-        secrets = self.sender.connection.secrets
-        for line in self._lines("/export/annotations"):
-            yield parsed(line.encode(), shapes.EXPORTED_ANNOTATION, secrets)
+    def export_annotations(self, odd: Odd | None = None) -> Iterator[ExportedAnnotationShape]:
+        shape, secrets = shapes.EXPORTED_ANNOTATION, self.sender.connection.secrets
+        with _odd_ones(odd) as told:
+            for line in self._lines("/export/annotations", told):
+                row = read_line(line, shape, told, secrets)
+                if row is not None:
+                    yield row
 
-    def export_pairs(self) -> Iterator[str]:
+    def export_pairs(self, odd: Odd | None = None) -> Iterator[str]:
         """Lines of preference pairs as JSON, without line ends."""
-        return self._lines("/export/pairs")
+        return self._lines("/export/pairs", odd)
 
     # --- how ---
 
     def _get(self, path: str, shape: TypeAdapter[T]) -> T:
         return self.sender.ask(self._call("GET", path), self.sender.reader(shape), repeatable=True)
+
+    def _get_rows(self, path: str, rows: Rows[H, Any]) -> H:
+        call = self._call("GET", path)
+        return self.sender.ask(call, self.sender.rows_reader(rows), repeatable=True)
 
     def _text(self, answer: Answer) -> str:
         return read_text(answer, self.sender.connection.secrets)
@@ -246,9 +271,11 @@ class StashClient:
             # The answer to the first request was lost, and it had taken effect.
             return
 
-    def _lines(self, path: str) -> Iterator[str]:
-        with self.sender.stream(self._call("GET", path)) as stream:
-            yield from lines(stream, self.sender.connection.limits.answer_bytes)
+    def _lines(self, path: str, odd: Odd | None) -> Iterator[str]:
+        connection = self.sender.connection
+        longest, secrets = connection.limits.answer_bytes, connection.secrets
+        with _odd_ones(odd) as told, self.sender.stream(self._call("GET", path)) as stream:
+            yield from lines(stream, longest, told, secrets)
 
     def _post(self, path: str, order: BaseModel) -> Call:
         # What is left out takes the server's default; null would be a value.
@@ -260,8 +287,32 @@ class StashClient:
         return Call(method, url.copy_merge_params(query) if query else url, body, headers)
 
 
+def _as_asked(id: str, noun: str, found: One) -> One:
+    """StashMisfitError where what came is another one: a proxy or a cache mixes up answers."""
+    # A server may spell an id otherwise than it was asked by.
+    if found.id.lower().replace("-", "") == id.lower().replace("-", ""):
+        return found
+    raise StashMisfitError(
+        f"Stash was asked for the {noun} {id} and answered with the {noun} {found.id}.",
+        "Nothing was taken from it. Try again; if it stays, look for a proxy or a cache on the way "
+        "to Stash that mixes up answers.",
+        passing=True,
+        reached=True,
+    )
+
+
 def _first(items: Sequence[T], fits: Callable[[T], bool]) -> T | None:
     return next((item for item in items if fits(item)), None)
+
+
+@contextlib.contextmanager
+def _odd_ones(odd: Odd | None) -> Iterator[Odd]:
+    """`odd`; where there is none, what is told is an error at the end of the block."""
+    told: list[Unread] = []
+    yield odd or told.append
+    missing = left_out(told, "exported line")
+    if missing is not None:
+        raise StashMisfitError(missing, "All the others came.", reached=True)
 
 
 def _nothing(answer: Answer) -> None:

@@ -7,6 +7,7 @@ that any thread may call. Not covered: what an answer means, and repeating a req
 
 import atexit
 import contextlib
+import hashlib
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
@@ -23,9 +24,11 @@ from stash_mcp.errors import (
     StashAddressError,
     StashAnswerError,
     StashError,
+    StashMisfitError,
     StashUnreachableError,
 )
-from stash_mcp.stash.address import Address, same_origin
+from stash_mcp.settings import Proxy, proxy_for
+from stash_mcp.stash.address import Address, is_loopback, same_origin, shown_host
 from stash_mcp.stash.failures import HTTP_EXCEPTIONS, translated
 from stash_mcp.stash.http_client import Limits, new_client
 
@@ -94,10 +97,20 @@ class Connection:
         """What must not be shown."""
         return (self._api_key,) if self._api_key else ()
 
+    @property
+    def key_mark(self) -> str:
+        """Tells keys apart, and says nothing of them."""
+        return hashlib.sha256((self._api_key or "").encode()).hexdigest()[:16]
+
     def host_of(self, url: httpx2.URL) -> str:
-        """The host's name as it can be shown: what a server refers to may hold anything."""
+        """The host's name, with its port if that is not the usual one, as it can be shown: what a
+        server refers to may hold anything.
+        """
         hidden = any(secret.lower() in url.host.lower() for secret in self.secrets)
-        return "another host" if hidden else url.host[:100]
+        return "another host" if hidden else shown_host(url)[:100]
+
+    def _place_of(self, url: httpx2.URL) -> "_Place":
+        return _Place(self.host_of(url), None if is_loopback(url) else (url.scheme, url.host))
 
     def fetch(self, call: Call, seconds: float) -> Answer:
         """The whole answer, of any status, within `seconds`; a refusal's body is cut, not refused.
@@ -115,26 +128,26 @@ class Connection:
                     await response.aclose()
             return Answer(response.status_code, response.headers, body)
 
-        return _in_portal(portal, work, self.host_of(call.url))
+        return _in_portal(portal, work, self._place_of(call.url))
 
     @contextlib.contextmanager
     def stream(self, call: Call, *, unpacked: bool = True) -> Iterator[Stream]:
         """The answer as it comes; `unpacked` undoes a Content-Encoding."""
         portal, client = self._opened()
-        host = self.host_of(call.url)
-        response = _in_portal(portal, lambda: self._answered(client, call), host)
+        place = self._place_of(call.url)
+        response = _in_portal(portal, lambda: self._answered(client, call), place)
         source = response.aiter_bytes() if unpacked else response.aiter_raw()
         try:
             refused = response.status_code >= 400
-            chunks = iter(()) if refused else self._chunks(portal, source, host)
+            chunks = iter(()) if refused else self._chunks(portal, source, place)
             refusal = b""
             if refused:
-                refusal = _in_portal(portal, lambda: self._refusal(response), host)
+                refusal = _in_portal(portal, lambda: self._refusal(response), place)
             yield Stream(response.status_code, response.headers, chunks, refusal)
         finally:
             # What went wrong before is what matters.
             with contextlib.suppress(StashError):
-                _in_portal(portal, lambda: _closed(source, response), host)
+                _in_portal(portal, lambda: _closed(source, response), place)
 
     def close(self) -> None:
         with self._opening:
@@ -209,14 +222,14 @@ class Connection:
         return headers
 
     def _chunks(
-        self, portal: BlockingPortal, source: AsyncGenerator[bytes], host: str
+        self, portal: BlockingPortal, source: AsyncGenerator[bytes], place: "_Place"
     ) -> Iterator[bytes]:
         waited, received = 0.0, 0
         while True:
             earned = received / self.limits.slowest_bytes_per_second
             left = self.limits.total_seconds + earned - waited
             begun = self.clock()
-            chunk = _in_portal(portal, partial(_next_chunk, source, left), host)
+            chunk = _in_portal(portal, partial(_next_chunk, source, left), place)
             # The time that the reader takes between two pieces is not the server's.
             waited += self.clock() - begun
             if not chunk:
@@ -236,7 +249,7 @@ async def _body(response: httpx2.Response, limit: int) -> bytes:
         if len(body) > limit and refused:
             break
         if len(body) > limit:
-            raise StashAnswerError(
+            raise StashMisfitError(
                 f"The answer is larger than {limit:,} bytes.",
                 "Nothing was taken from it. Ask for less, if the request has a limit.",
                 reached=True,
@@ -254,14 +267,28 @@ async def _closed(source: AsyncGenerator[bytes], response: httpx2.Response) -> N
     await response.aclose()
 
 
-def _in_portal(portal: BlockingPortal, work: Callable[[], Awaitable[T]], host: str) -> T:
+@dataclass(frozen=True)
+class _Place:
+    """Where a request goes. host: as it can be shown. by: what a proxy is looked up by; None where
+    none is used.
+    """
+
+    host: str
+    by: tuple[str, str] | None
+
+    @property
+    def proxy(self) -> Proxy | None:
+        return None if self.by is None else proxy_for(*self.by)
+
+
+def _in_portal(portal: BlockingPortal, work: Callable[[], Awaitable[T]], place: _Place) -> T:
     try:
         return portal.call(work)
     except HTTP_EXCEPTIONS as error:
         # Not `from error`: it holds the request, and with it the key.
-        raise translated(error, host) from None
+        raise translated(error, place.host, place.proxy) from None
     except (CancelledError, RuntimeError):
         # So a closed portal answers, and so do requests that it ended.
         raise StashUnreachableError(
-            f"The connection to {host} was closed from here.", "Try again."
+            f"The connection to {place.host} was closed from here.", "Try again."
         ) from None

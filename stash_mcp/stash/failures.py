@@ -18,11 +18,14 @@ from stash_mcp.errors import (
     StashTimeoutError,
     StashUnreachableError,
 )
+from stash_mcp.settings import Proxy
 
 
 @dataclass(frozen=True)
 class Failure:
-    """`{host}` stands for the host in `problem` and `fix`."""
+    """`{host}` stands for the host in `problem` and `fix`, `{proxy}` for the proxy's host and port,
+    `{variable}` for what names it.
+    """
 
     kind: type[StashError]
     problem: str
@@ -126,6 +129,19 @@ _REFUSED = Failure(
     reached=False,
 )
 
+_NO_PROXY = Failure(
+    StashUnreachableError,
+    "The proxy at {proxy}, through which {host} is asked, cannot be reached.",
+    "Check {variable} and that the proxy runs, or put the host into NO_PROXY.",
+    reached=False,
+)
+_PROXY_REFUSED = Failure(
+    StashUnreachableError,
+    "The proxy at {proxy} refused the connection to {host}.",
+    "Check {variable}, its user name and password, or put the host into NO_PROXY.",
+    reached=False,
+)
+
 _CAUSES: tuple[tuple[type[BaseException], Failure], ...] = (
     (socket.gaierror, _NO_SUCH_HOST),
     (ssl.SSLCertVerificationError, _NOT_TRUSTED),
@@ -134,8 +150,10 @@ _CAUSES: tuple[tuple[type[BaseException], Failure], ...] = (
 )
 
 
-def failure_of(error: Exception) -> Failure:
-    """The row for one of HTTP_EXCEPTIONS."""
+def failure_of(error: Exception, *, by_proxy: bool = False) -> Failure:
+    """The row for one of HTTP_EXCEPTIONS. by_proxy: the host is asked through one."""
+    if by_proxy and (failure := _at_proxy(error)) is not None:
+        return failure
     if isinstance(error, httpx2.ConnectError):
         for cause in causes(error):
             for kind, failure in _CAUSES:
@@ -147,10 +165,29 @@ def failure_of(error: Exception) -> Failure:
     raise TypeError(f"{type(error).__name__} is no exception of the HTTP library") from error
 
 
-def translated(error: Exception, host: str) -> StashError:
-    """Our error for one of HTTP_EXCEPTIONS. The library's own words may hold a URL: not shown."""
-    failure = failure_of(error)
-    words = {"host": host, "reason": _reason(error)}
+def _at_proxy(error: Exception) -> Failure | None:
+    """What went wrong on the way to the proxy; None where the way goes on behind it."""
+    if isinstance(error, httpx2.ProxyError):
+        return _PROXY_REFUSED
+    if not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)):
+        return None
+    # With a proxy that speaks HTTP, a certificate is that of the host behind it.
+    behind = any(isinstance(cause, ssl.SSLError) for cause in causes(error))
+    return None if behind else _NO_PROXY
+
+
+def translated(error: Exception, host: str, proxy: Proxy | None = None) -> StashError:
+    """Our error for one of HTTP_EXCEPTIONS. The library's own words may hold a URL: not shown.
+
+    host: as it can be shown. proxy: through which it is asked, if it is through one.
+    """
+    failure = failure_of(error, by_proxy=proxy is not None)
+    words = {
+        "host": host,
+        "reason": _reason(error),
+        "proxy": proxy.place if proxy else "",
+        "variable": proxy.named_by if proxy else "",
+    }
     return failure.kind(
         failure.problem.format(**words),
         failure.fix.format(**words),
@@ -177,5 +214,5 @@ def _reason(error: BaseException) -> str:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return cause.verify_message
         if isinstance(cause, ssl.SSLError):
-            return (cause.reason or "it was refused").replace("_", " ").lower()
+            return (getattr(cause, "reason", None) or "it was refused").replace("_", " ").lower()
     return "it was refused"

@@ -18,9 +18,11 @@ from stash_mcp.errors import (
     StashRateLimitError,
     StashRejectedError,
     StashServerError,
+    sentence,
 )
-from stash_mcp.stash.answers import ADDRESS_FIX, first_line, shown
+from stash_mcp.stash.answers import ADDRESS_FIX, first_line
 from stash_mcp.stash.connection import Answer
+from stash_mcp.stash.wording import shown
 
 FEATURE_OFF = "Reward models are not enabled for this account"
 NOT_TRAINED = "Reward model has not finished training"
@@ -104,7 +106,7 @@ REFUSALS: tuple[Row, ...] = (
     Row(
         (404,),
         StashAnswerError,
-        "There is no such path at this address (404: {words})",
+        "There is no such path at this address (404): {words}",
         ADDRESS_FIX,
         when=lambda refusal: _is_foreign(refusal) or refusal.detail == "Not Found",
     ),
@@ -162,7 +164,7 @@ REFUSALS: tuple[Row, ...] = (
     Row(
         range(500, 600),
         StashServerError,
-        "Stash does not answer at the moment (status {status}: {words})",
+        "Stash does not answer at the moment (status {status}): {words}",
         "Wait{wait} and try again.",
         passing=True,
         reached=True,
@@ -234,8 +236,7 @@ def _refusal(answer: Answer, secrets: Sequence[str]) -> Refusal:
 
 def _words(refusal: Refusal) -> str:
     fields = "; ".join(str(field) for field in refusal.fields[:_SHOWN_FIELDS])
-    words = refusal.detail or fields or refusal.line
-    return words if words.endswith((".", "!", "?")) else f"{words}."
+    return sentence(refusal.detail or fields or refusal.line)
 
 
 def _detail(body: bytes) -> object:

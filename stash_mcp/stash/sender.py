@@ -5,18 +5,20 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
 from stash_mcp.errors import StashError, StashTimeoutError, StashUncertainError
-from stash_mcp.stash.answers import read
+from stash_mcp.stash.answers import read, read_rows
 from stash_mcp.stash.connection import Answer, Call, Connection, Stream
 from stash_mcp.stash.http_client import Limits
 from stash_mcp.stash.refusals import http_date, refused
+from stash_mcp.stash.rows import Rows
+from stash_mcp.stash.shapes import Holding, Unread
 
 T = TypeVar("T")
-L = TypeVar("L")
+L = TypeVar("L", bound=Holding)
 
 Sleep = Callable[[float], None]
 Uniform = Callable[[float, float], float]
@@ -30,10 +32,13 @@ _SLACK = timedelta(seconds=5)
 @dataclass(frozen=True)
 class Look(Generic[L, T]):
     """How to see whether a lost request took effect: `pick` finds it among what `call` lists, made
-    at or after a time of the server's clock. `noun` names it, in the plural."""
+    at or after a time of the server's clock. `noun` names it, in the plural.
+
+    What is listed and cannot be read may be it too, unless it is told to be older.
+    """
 
     call: Call
-    shape: TypeAdapter[L]
+    rows: Rows[L, Any]
     pick: Callable[[L, datetime], T | None]
     noun: str
 
@@ -93,6 +98,9 @@ class Sender:
     def reader(self, shape: TypeAdapter[T]) -> Callable[[Answer], T]:
         return lambda answer: read(answer, shape, self.connection.secrets)
 
+    def rows_reader(self, rows: Rows[L, Any]) -> Callable[[Answer], L]:
+        return lambda answer: read_rows(answer, rows, self.connection.secrets)
+
     def refused(self, answer: Answer) -> StashError:
         return refused(answer, self.connection.secrets, datetime.now(UTC))
 
@@ -106,10 +114,12 @@ class Sender:
         raise self.refused(answer)
 
     def _found(self, look: Look[L, T], begun: float, lost: StashError) -> T | None:
+        """StashUncertainError where what is listed cannot be read and may be it."""
+        doubtful: Unread | None = None
         for pause in _pauses(self.connection.limits, _LOOKS):
             self.sleep(pause)
             try:
-                listed, now = self.ask(look.call, self._dated(look.shape), repeatable=True)
+                listed, now = self.ask(look.call, self._dated(look.rows), repeatable=True)
             except StashError as error:
                 if not lost.passing:
                     raise lost from error
@@ -118,16 +128,26 @@ class Sender:
             found = look.pick(listed, since)
             if found is not None:
                 return found
+            doubtful = doubtful or _doubtful(listed, since)
+        if doubtful is not None:
+            what = f"One of the {look.noun} may be it, and cannot be read ({doubtful.named})."
+            raise _uncertain(lost, look.noun, what)
         return None
 
-    def _dated(self, shape: TypeAdapter[L]) -> Callable[[Answer], tuple[L, datetime]]:
+    def _dated(self, rows: Rows[L, Any]) -> Callable[[Answer], tuple[L, datetime]]:
         """Times are compared by the server's own clock, where it tells it."""
 
         def take(answer: Answer) -> tuple[L, datetime]:
             now = http_date(answer.header("date")) or datetime.now(UTC)
-            return read(answer, shape, self.connection.secrets), now
+            return read_rows(answer, rows, self.connection.secrets), now
 
         return take
+
+
+def _doubtful(listed: Holding, since: datetime) -> Unread | None:
+    return next(
+        (row for row in listed.unread if row.created_at is None or row.created_at >= since), None
+    )
 
 
 def pause_after(attempt: int, error: StashError, limits: Limits, uniform: Uniform) -> float | None:

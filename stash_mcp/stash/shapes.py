@@ -1,14 +1,16 @@
 """The objects of Stash's REST interface: frozen, tolerant of more fields, strict about types.
 
-What older servers leave out is optional. Ids can stand in a path and in a file's name.
+What older servers leave out is optional. Ids can stand in a path and in a file's name. A null where
+nothing is lost by it counts as what it stands for.
 """
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, Literal, TypeGuard, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     FiniteFloat,
     JsonValue,
@@ -16,25 +18,76 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
 )
+from pydantic_core import PydanticCustomError
 
 from stash_mcp.models import Role
 from stash_mcp.redaction import MASK
 
 StashId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
-JobState = Literal["queued", "running", "succeeded", "failed"]
+_JobState = Literal["queued", "running", "succeeded", "failed"]
+
+
+def _known_state(value: object) -> object:
+    if isinstance(value, str) and value not in get_args(_JobState):
+        raise PydanticCustomError(
+            "state",
+            "'{state}' is a state that this version of stash-skills does not know",
+            {"state": value},
+        )
+    return value
+
+
+JobState = Annotated[_JobState, BeforeValidator(_known_state)]
 
 
 def _aware(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError("a time without its zone")
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a time out of range") from None
     return moment
 
 
 Moment = Annotated[datetime, AfterValidator(_aware)]
+_OrNone = BeforeValidator(lambda value: value if isinstance(value, dict) else None)
+_OrEmpty = BeforeValidator(lambda value: "" if value is None else value)
+
+T = TypeVar("T", bound=BaseModel)
 
 
 class Shape(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+# --- what holds many ---
+
+
+class Unread(Shape):
+    """A row that does not fit, by what could be read of it. why: without a full stop."""
+
+    why: str
+    id: str | None = None
+    external_id: str | None = None
+    trace_id: str | None = None
+    created_at: datetime | None = None
+
+    @property
+    def named(self) -> str:
+        return f"{self.id}: {self.why}" if self.id else self.why
+
+
+class Holding(Shape):
+    """Has rows of which each stands for itself; those that do not fit are in `unread`."""
+
+    unread: tuple[Unread, ...] = ()
+
+
+class Listed(Holding, Generic[T]):
+    """A bare list."""
+
+    rows: tuple[T, ...]
 
 
 # --- traces and annotations ---
@@ -68,7 +121,7 @@ class TraceSummaryShape(Shape):
     created_at: Moment | None = None
 
 
-class TracePageShape(Shape):
+class TracePageShape(Holding):
     traces: tuple[TraceSummaryShape, ...]
     total: NonNegativeInt
 
@@ -86,8 +139,8 @@ class StepShape(Shape):
 
 class QuoteShape(Shape):
     text: str
-    prefix: str = ""
-    suffix: str = ""
+    prefix: Annotated[str, _OrEmpty] = ""
+    suffix: Annotated[str, _OrEmpty] = ""
 
 
 class AnnotationShape(Shape):
@@ -104,7 +157,9 @@ class AnnotationShape(Shape):
     created_at: Moment
 
 
-class TraceShape(TraceSummaryShape):
+class TraceShape(TraceSummaryShape, Holding):
+    """`unread`: of its annotations."""
+
     metadata: dict[str, JsonValue] | None = None
     steps: tuple[StepShape, ...]
     annotations: tuple[AnnotationShape, ...] = ()
@@ -140,7 +195,8 @@ class JobShape(Shape):
 
 
 class RewardModelShape(JobShape):
-    """`trace_ids` and `progress` come with a single model only; `metrics` is as it was given."""
+    """`trace_ids` and `progress` come with a single model only; `metrics` is as it was given, None
+    where it is no object."""
 
     name: str
     base_model: str
@@ -149,17 +205,41 @@ class RewardModelShape(JobShape):
     max_pairs: int
     trace_count: NonNegativeInt = 0
     num_pairs: NonNegativeInt | None = None
-    metrics: dict[str, JsonValue] | None = None
+    metrics: Annotated[dict[str, JsonValue] | None, _OrNone] = None
     trace_ids: tuple[StashId, ...] | None = None
     training_config: dict[str, JsonValue] | None = None
     progress: JsonValue = None
 
 
 class CandidateShape(Shape):
-    """Stash gives no numbers: they are its place in the list, from 0, the seed."""
+    """Stash gives no numbers: they are its place in the list, from 0, the seed.
 
-    skill: str
-    score: FiniteFloat
+    So one that cannot be read keeps its place, with None for what is no text or no finite number:
+    otherwise those after it would be called by the numbers of others.
+    """
+
+    skill: str | None
+    score: float | None
+
+
+def _candidate(value: object) -> dict[str, object]:
+    given = value if isinstance(value, dict) else {}
+    skill, score = given.get("skill"), given.get("score")
+    return {
+        "skill": skill if isinstance(skill, str) else None,
+        "score": float(score) if _is_score(score) else None,
+    }
+
+
+def _is_score(value: object) -> TypeGuard[int | float]:
+    """Neither infinite nor NaN, nor an integer that is no float."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) < _LARGEST_SCORE
+
+
+_LARGEST_SCORE = 1e300
+Candidate = Annotated[CandidateShape, BeforeValidator(_candidate)]
 
 
 class RunShape(JobShape):
@@ -176,7 +256,7 @@ class RunShape(JobShape):
     seed_score: FiniteFloat | None = None
     best_skill: str | None = None
     best_score: FiniteFloat | None = None
-    candidates: tuple[CandidateShape, ...] | None = None
+    candidates: tuple[Candidate, ...] | None = None
 
 
 class WeightsUrlShape(Shape):
@@ -230,12 +310,13 @@ class AnnotationChange(Shape):
 
 FORMATS = TypeAdapter(tuple[FormatShape, ...])
 IMPORT = TypeAdapter(ImportShape)
+TRACE_SUMMARY = TypeAdapter(TraceSummaryShape)
 TRACE_PAGE = TypeAdapter(TracePageShape)
 TRACE = TypeAdapter(TraceShape)
 ANNOTATION = TypeAdapter(AnnotationShape)
 EXPORTED_ANNOTATION = TypeAdapter(ExportedAnnotationShape)
 REWARD_MODEL = TypeAdapter(RewardModelShape)
-REWARD_MODELS = TypeAdapter(tuple[RewardModelShape, ...])
+REWARD_MODELS = TypeAdapter(Listed[RewardModelShape])
 RUN = TypeAdapter(RunShape)
-RUNS = TypeAdapter(tuple[RunShape, ...])
+RUNS = TypeAdapter(Listed[RunShape])
 WEIGHTS_URL = TypeAdapter(WeightsUrlShape)

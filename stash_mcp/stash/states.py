@@ -1,8 +1,8 @@
 """Why a job of Stash has no result, by its state."""
 
 from stash_mcp.errors import StashNotReadyError
-from stash_mcp.stash.answers import shown
 from stash_mcp.stash.shapes import JobShape
+from stash_mcp.stash.wording import shown
 
 
 def not_there(job: JobShape, noun: str, missing: str) -> StashNotReadyError | None:

@@ -222,6 +222,34 @@ def _m008_tries_of_installing(connection: sqlite3.Connection) -> None:
         connection.execute(f"ALTER TABLE {table} ADD COLUMN install_news_at REAL")
 
 
+def _m009_servers_of_remote_runs(connection: sqlite3.Connection) -> None:
+    """Which Stash a run is of, null where that is not known; and since when the account that asks
+    is told that there is no such run. Such runs were given up until now: they are looked at again.
+    """
+    connection.execute("ALTER TABLE remote_runs ADD COLUMN server TEXT")
+    connection.execute("ALTER TABLE remote_runs ADD COLUMN missing_at REAL")
+    connection.execute(
+        "UPDATE remote_runs SET look_at = 0 WHERE look_at IS NULL AND install IS NOT NULL "
+        "AND status IN ('queued', 'running')"
+    )
+
+
+def _m010_accounts_of_stash(connection: sqlite3.Connection) -> None:
+    """Which key belongs to which account, and what was deleted at Stash. The accounts that were
+    synced with until now are called by their servers."""
+    connection.execute(
+        """
+        CREATE TABLE sync_keys (
+            server TEXT NOT NULL,
+            key_mark TEXT NOT NULL,
+            place TEXT NOT NULL,
+            PRIMARY KEY (server, key_mark)
+        )
+        """
+    )
+    connection.execute("ALTER TABLE synced_annotations ADD COLUMN gone INTEGER NOT NULL DEFAULT 0")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _m001_first,
     _m002_lives_and_request_key,
@@ -231,4 +259,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     _m006_remote_runs,
     _m007_sync_with_stash,
     _m008_tries_of_installing,
+    _m009_servers_of_remote_runs,
+    _m010_accounts_of_stash,
 )

@@ -261,8 +261,8 @@ class RunMonitor:
         name = "The seed" if candidate.number == 0 else f"Candidate {candidate.number}"
         LOG.info("%s scored %.4f on %d examples", name, candidate.score, len(candidate.scores))
         self._tracker.event(
-            f"{name} scored {candidate.score:.3f} on {len(candidate.scores)} conversations; "
-            f"best so far {best:.3f}."
+            f"{name} scored {candidate.score:.3f} in-sample, on {len(candidate.scores)} "
+            f"conversations; best so far {best:.3f}."
         )
 
     def rejected(self, count: int, total: int, words: str) -> None:

@@ -8,6 +8,8 @@ from stash_mcp.models import Progress
 from stash_mcp.runs.store import JobStore
 
 REPORT_SECONDS = 0.5
+_COUNTS = ("metric_calls", "max_metric_calls", "proposals", "refused_proposals", "candidates")
+_SCORES = ("seed_score", "best_score")
 
 
 class Tracker:
@@ -21,9 +23,10 @@ class Tracker:
         before: Progress | None = None,
         said: Iterable[str] = (),
     ) -> None:
-        """before: progress of an earlier attempt, of which what was spent counts on. said: its
-        events, which are not told again where this attempt comes to the same."""
-        before = before or Progress()
+        """before: progress of an earlier attempt, of which what was spent counts on, and how far
+        it came is shown until this one is there. said: its events, which are not told again where
+        this attempt comes to the same."""
+        self._before = before = before or Progress()
         self.progress = Progress(
             task_usage=before.task_usage, reflection_usage=before.reflection_usage
         )
@@ -44,7 +47,7 @@ class Tracker:
         self.progress = self.progress.model_copy(update=changes)
         now = self._monotonic()
         if at_once or now - self._reported >= REPORT_SECONDS:
-            self._store.report(self._job_id, self.progress)
+            self._store.report(self._job_id, self._shown())
             self._reported = now
 
     def active_seconds(self) -> float:
@@ -67,5 +70,18 @@ class Tracker:
         if self._said[message]:
             self._said[message] -= 1
             return
-        self._store.report(self._job_id, self.progress)
+        self._store.report(self._job_id, self._shown())
         self._store.add_event(self._job_id, message)
+
+    def _shown(self) -> Progress:
+        """An attempt that goes the way of an earlier one again does not look like a new start."""
+        now, before = self.progress, self._before
+        if now.phase == "finished":
+            return now
+        further = {name: max(getattr(now, name), getattr(before, name)) for name in _COUNTS}
+        known = {
+            name: max(scores)
+            for name in _SCORES
+            if (scores := [s for s in (getattr(now, name), getattr(before, name)) if s is not None])
+        }
+        return now.model_copy(update={**further, **known})

@@ -39,7 +39,8 @@ def do_training(
     )
     LOG.info("metrics: %s", metrics.model_dump_json())
     _score_traces(folder, tracker)
-    tracker.update(at_once=True, phase="finished", estimate_seconds=0.0)
+    done = tracker.progress.total
+    tracker.update(at_once=True, phase="finished", done=done, estimate_seconds=0.0)
     return metrics
 
 

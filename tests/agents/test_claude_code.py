@@ -3,9 +3,13 @@
 import json
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from stash_mcp.agents.table import claude_file
+from stash_mcp.settings import Settings, load_settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a script")
 
@@ -110,3 +114,16 @@ def test_the_skills_folder_is_made_as_a_session_only_watches_one_that_it_found(
     in_project = desk.do("claude-code", scope="project")
     assert in_project.skills_dir == desk.settings.project_dir / ".claude" / "skills"
     assert in_project.skills_dir.is_dir()
+
+
+def test_the_file_of_user_scope_is_where_the_variable_says_be_it_the_usual_folder(
+    tmp_path: Path,
+) -> None:
+    usual = tmp_path / ".claude"
+    plain = Settings(tmp_path / "h", tmp_path / "p", usual, user_home=tmp_path)
+    assert claude_file(plain) == tmp_path / ".claude.json"
+    assert claude_file(replace(plain, claude_config_named=True)) == usual / ".claude.json"
+    moved = replace(plain, claude_config_dir=tmp_path / "other")
+    assert claude_file(moved) == tmp_path / "other" / ".claude.json"
+    assert load_settings({"CLAUDE_CONFIG_DIR": str(usual)}, tmp_path).claude_config_named
+    assert not load_settings({"CLAUDE_CONFIG_DIR": ""}, tmp_path).claude_config_named

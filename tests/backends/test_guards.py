@@ -105,7 +105,7 @@ def test_where_one_was_not_measured_on_held_out_ones_the_others_are_compared(
 ) -> None:
     settled(stage, model, "Best.", 0.9, None)
     notice = settled(stage, model, "Worse.", 0.5, 0.8)
-    assert "scored 0.900 on the conversations optimised on" in notice.note
+    assert "scored 0.900 on the conversations optimised on (in-sample)" in notice.note
     assert body_of(stage) == "Best."
 
 

@@ -11,7 +11,7 @@ import pytest
 from support.staging import Stage, write_checkpoint
 
 from stash_mcp.backends.base import RunOrder
-from stash_mcp.checkpoints import verify_checkpoint
+from stash_mcp.checkpoints import pack, verify_checkpoint
 from stash_mcp.errors import CheckpointError, NotFoundError, NotReadyError
 from stash_mcp.models import JobStatus
 from stash_mcp.runs.folder import JobFolder
@@ -168,6 +168,30 @@ def test_a_run_does_not_take_a_damaged_model_and_is_not_queued(
         stage.backend.start_run(order(model.id))
     assert stage.backend.list_runs() == []
     assert not stage.settings.runs_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("m.tgz", "m"),
+        ("v1.2.tar.gz", "v1.2"),
+        ("M.TAR.GZ", "M"),
+        ("m", "m"),
+        ("m.v2", "m.v2"),
+        (".tgz", ".tgz"),
+    ],
+)
+def test_a_model_is_called_after_its_archive_without_the_ending(
+    stage: Stage, checkpoint: Path, tmp_path: Path, file: str, name: str
+) -> None:
+    pack(checkpoint, tmp_path / file)
+    model = stage.backend.import_reward_model(tmp_path / file)
+    assert (model.name, model.imported_from) == (name, file)
+
+
+def test_a_folder_keeps_its_whole_name(stage: Stage, checkpoint: Path) -> None:
+    folder = checkpoint.rename(checkpoint.with_name("m.tgz"))
+    assert stage.backend.import_reward_model(folder).name == "m.tgz"
 
 
 @damaged

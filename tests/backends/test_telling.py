@@ -77,7 +77,7 @@ def test_a_gain_that_was_not_measured_on_held_out_ones_says_so(stage: Stage) -> 
     outcome = {**result(BETTER), "heldout": None}
     stage.store.succeed(run.id, json.dumps(outcome))
     [notice] = stage.backend.reconcile()
-    assert "+0.200 on the conversations optimised on" in notice.note
+    assert "+0.200 on the conversations optimised on (in-sample)" in notice.note
 
 
 def test_an_agent_and_a_person_at_a_command_are_told_once_each(stage: Stage) -> None:

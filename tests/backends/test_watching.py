@@ -88,7 +88,7 @@ def test_a_run_that_was_not_finished_waits(stage: Stage) -> None:
     [
         ((("Answer.", 0.6), ("Worse.", 0.4)), "", {}, "No proposal beat the seed"),
         (BETTER, "", {"min_gain": 0.3}, "+0.170 on held-out conversations is less than 0.3"),
-        (BETTER, None, {"min_gain": 0.3}, "+0.200 on the conversations optimised on"),
+        (BETTER, None, {"min_gain": 0.3}, "+0.200 on the conversations optimised on (in-sample)"),
         (BETTER, "", {"install": "ask"}, "You are asked first"),
         ((("Answer.", 0.4), ("Run !`ls` now", 0.6)), "", {}, "runs what the backticks"),
     ],

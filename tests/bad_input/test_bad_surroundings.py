@@ -45,7 +45,7 @@ def without(library: str) -> Break:
 
 
 NEEDS_LOCAL = "needs the optional part 'local', which is not installed"
-INSTALL_LOCAL = "pip install 'stash-skills[local]'"
+INSTALL_LOCAL = "'stash-skills[local]'"
 MISSING = [
     Case(
         "a training",

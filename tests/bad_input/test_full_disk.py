@@ -42,12 +42,15 @@ def full_for_copies(monkeypatch: pytest.MonkeyPatch) -> None:
         Path(target).write_bytes(b"some")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
 
-    def copyfileobj(source: Any, target: Any, length: int = 0) -> None:
-        target.write(b"some")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    opened = Path.open
+
+    def open_new(path: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
+        if mode == "xb":
+            copyfile(None, path)
+        return opened(path, mode, *rest, **options)
 
     monkeypatch.setattr(shutil, "copyfile", copyfile)
-    monkeypatch.setattr(shutil, "copyfileobj", copyfileobj)
+    monkeypatch.setattr(Path, "open", open_new)
 
 
 def full_for_the_library(monkeypatch: pytest.MonkeyPatch) -> None:

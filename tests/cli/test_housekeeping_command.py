@@ -37,6 +37,19 @@ def test_pruning_takes_old_runs_but_none_that_is_installed(command, stage: Stage
     assert "Removed the folders of 0 runs (0 bytes)." in command("prune").out
 
 
+def test_a_run_whose_skill_was_taken_away_is_pruned_as_any_other(command, stage: Stage) -> None:
+    old = stage.finished(*SCORED)
+    command("install", old.id)
+    command("uninstall", "polite-support")
+    stage.now += timedelta(days=40)
+    recent = stage.finished(*SCORED)
+    command("install", recent.id)
+    pruned = json.loads(command("prune", "--json").out)
+    assert old.id in pruned["run_ids"]
+    # It is no older than that, so it does not stay for its skill's sake.
+    assert (recent.id in pruned["run_ids"], pruned["kept_installed"]) == (False, 0)
+
+
 def test_a_run_whose_inputs_were_pruned_is_not_carried_on(command, stage: Stage) -> None:
     run = stage.cancelled(*SCORED)
     stage.now += timedelta(days=1)

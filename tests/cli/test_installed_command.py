@@ -73,6 +73,7 @@ def test_installed_lists_state_origin_and_version(command, two_versions: Run, pa
         "reward_model_id": two_versions.request.reward_model_id,
         "score": 0.6,
         "seed_score": 0.4,
+        "score_kind": "in-sample",
         "heldout_gain": 0.17,
     }
     path.write_text("mine", encoding="utf-8")

@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -230,7 +231,7 @@ def test_status_of_a_running_job_shows_phase_and_estimate(command, stage: Stage)
     )
     said = command("status").out
     assert "running after 0 s - scoring 3/6, 9/120 calls" in said
-    assert "best 0.500 (seed 0.400), about 2 min 10 s left" in said
+    assert "in-sample best 0.500 (seed 0.400), about 2 min 10 s left" in said
 
 
 def test_status_of_a_run_tells_spend_life_and_why_it_ended(command, stage: Stage) -> None:
@@ -293,6 +294,27 @@ def test_a_reward_model_goes_out_as_an_archive_and_comes_back(
     )
 
 
+def test_an_import_says_whether_runs_take_it_by_default(
+    command, stage: Stage, session: Session, tmp_path
+) -> None:
+    stage.conversations()
+    archive = tmp_path / "theirs.tgz"
+    assert command("export-model", stage.trained().id, str(archive)).code == 0
+    words = command("import-model", str(archive)).out
+    assert "Runs without --reward-model take this one from now on" in words
+    assert "(theirs): succeeded" in words
+    back = json.loads(command("import-model", str(archive), "--json").out)
+    assert back["taken_by_default"] is True
+    taken = command("run", "--task-model", "openai/small", "--no-wait").err
+    assert f"Taking the newest reward model, {back['id']} (theirs)." in taken
+    # Runs that go to Stash by the setting take one that is there.
+    session.settings = replace(stage.settings, backend="stash")
+    other = json.loads(command("import-model", str(archive), "--json").out)
+    assert other["taken_by_default"] is False
+    words = command("import-model", str(archive)).out
+    assert "do not take this one. To use it, add --reward-model rm-" in words
+
+
 @pytest.mark.parametrize(
     "arguments", [("export-model", "rm-9", "x.tar.gz"), ("import-model", "no")]
 )
@@ -319,5 +341,5 @@ def test_on_a_terminal_a_bar_shows_the_phase_the_calls_and_the_best(
     shown = terminal.getvalue()
     assert said.code == 0
     assert "scoring the seed" in shown
-    assert "3/6, 9/120 calls, best 0.500 (seed 0.400)" in shown
+    assert "3/6, 9/120 calls, in-sample best 0.500 (seed 0.400)" in shown
     assert "Started." in shown

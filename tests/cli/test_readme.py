@@ -32,3 +32,43 @@ async def test_the_table_of_tools_is_whole(tmp_path: Path, anyio_backend: str) -
 def test_the_table_of_commands_is_whole() -> None:
     commands = typer.main.get_command(app).commands
     assert sorted(first_cells("Every command")) == sorted(commands)
+
+
+def examples() -> list[str]:
+    """The lines of the blocks of code, without what comes after a comment's mark."""
+    blocks = README.split("\n```")[1::2]
+    return [line.partition(" # ")[0] for block in blocks for line in block.splitlines()[1:]]
+
+
+def test_every_command_in_an_example_takes_the_options_that_it_is_given() -> None:
+    commands = typer.main.get_command(app).commands
+    seen = set()
+    for line in examples():
+        for words in re.findall(r"(?:^|  )stash-skills ([a-z-]+\b[^;`]*)", line):
+            name, _, given = words.partition(" ")
+            assert name in commands, line
+            known = {
+                option
+                for row in commands[name].params
+                for option in (*row.opts, *row.secondary_opts)
+            }
+            unknown = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", given.split("  ")[0])) - known
+            assert not unknown - {"--help"}, (line, unknown)
+            seen.add(name)
+    assert len(seen) > 20
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_every_tool_in_an_example_takes_the_arguments_that_it_is_given(
+    tmp_path: Path, anyio_backend: str
+) -> None:
+    server = build_server(lambda: pytest.fail("no library is needed"), tmp_path)
+    tools = {tool.name: set(tool.input_schema["properties"]) for tool in await server.list_tools()}
+    seen = set()
+    for name, given in re.findall(r"\b([a-z]\w+_\w+|doctor)\(([^)]*)\)", README):
+        assert name in tools, name
+        arguments = re.findall(r"(\w+)=", re.sub(r'"[^"]*"', "", given))
+        assert set(arguments) <= tools[name], (name, given)
+        seen.add(name)
+    assert seen == set(tools)

@@ -39,7 +39,7 @@ def test_candidates_are_sorted_filtered_and_compared_with_their_parent(command, 
     shown = json.loads(command("candidates", run.id, "--show", "2", "--parent", "--json").out)
     assert (shown["lineage"], shown["diff_to"]) == ([0, 2], 0)
     scores = command("candidates", run.id, "--show", "2", "--scores").out
-    assert scores.split("\n")[0].split() == ["conversation", "score", "gain"]
+    assert scores.split("\n")[0].split() == ["conversation", "in-sample", "score", "gain"]
 
 
 def test_an_unknown_candidate_is_refused_with_those_there_are(command, run: Run) -> None:

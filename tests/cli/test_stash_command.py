@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stand_in_stash import Odd
+from stand_in_stash import Odd, stand_in
 from support.doors import Doors
+from support.spoiled import put, spoiled
 from support.stash_calls import conversations
 from support.two_sides import TwoSides, trained_at_stash, two_sides
 
+from stash_mcp.cli.following import MOST_MISSED
 from stash_mcp.models import JobStatus
 
 
@@ -72,6 +74,71 @@ def test_following_asks_seldom_and_more_and_more_so(both: TwoSides, doors: Doors
     assert slept[8] == 30
 
 
+def test_following_goes_on_through_failures_that_pass(both: TwoSides, doors: Doors) -> None:
+    model = trained_at_stash(both)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        both.stash.always = Odd(status=503, body=b"{}") if len(slept) < 4 else None
+        if len(slept) == 6:
+            both.end_run("stash")
+
+    doors.session.sleep = sleep
+    order = ("run", "--reward-model", model, "--task-model", "openai/small")
+    ran = doors.command(*order, "--install", "off")
+    assert ran.code == 0
+    assert ran.err.count("It is asked again") == 1
+    assert min(slept[1:4]) >= 15
+
+
+def test_following_gives_up_where_stash_stays_away(both: TwoSides, doors: Doors) -> None:
+    model = trained_at_stash(both)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        both.stash.always = Odd(status=503, body=b"{}")
+
+    doors.session.sleep = sleep
+    ran = doors.command("run", "--reward-model", model, "--task-model", "openai/small")
+    assert ran.code == 1
+    assert len(slept) == MOST_MISSED
+
+
+def test_an_equal_run_that_is_over_is_shown_with_its_end(both: TwoSides, doors: Doors) -> None:
+    model = trained_at_stash(both)
+    order = ("run", "--reward-model", model, "--task-model", "openai/small", "--no-wait")
+    assert doors.command(*order).code == 0
+    both.end_run("stash")
+    said = doors.command(*order)
+    assert "An equal run is there already; it ended on " in said.err
+    assert "--new starts another run" in said.err
+    assert len(both.stash.world.runs) == 1
+
+
+def test_status_says_that_stash_was_out_of_reach(both: TwoSides, doors: Doors) -> None:
+    both.stash.always = Odd(reset=True)
+    none = doors.command("status")
+    assert none.code == 1
+    assert "Stash could not be asked" in none.err
+    both.stage.finished(("Answer.", 0.4), ("Ask for the order number.", 0.6))
+    one = doors.command("status")
+    assert one.code == 0
+    assert "Stash could not be asked" in one.err
+
+
+def test_a_run_of_another_stash_is_shown_as_it_was_last_seen(both: TwoSides, doors: Doors) -> None:
+    model = trained_at_stash(both)
+    order = ("run", "--reward-model", model, "--task-model", "openai/small", "--no-wait", "--json")
+    run = json.loads(doors.command(*order).out)["id"]
+    with stand_in() as second:
+        both.stash = second
+        assert "queued, as last seen" in doors.command("runs").out
+        for command in (("status", run), ("status", run, "--follow")):
+            assert "which is not the one set now" in doors.command(*command).out
+
+
 def test_what_stash_cannot_do_is_an_error_with_its_code(both: TwoSides, doors: Doors) -> None:
     model = trained_at_stash(both)
     order = ("run", "--reward-model", model, "--task-model", "openai/small", "--no-wait", "--json")
@@ -123,3 +190,31 @@ def test_a_training_config_that_is_no_object_is_refused(doors: Doors, given: str
     refused = doors.command("train", "--backend", "stash", "--training-config", given)
     assert refused.code == 2
     assert "--training-config is no JSON" in refused.err
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_shown(both: TwoSides, doors: Doors) -> None:
+    model = trained_at_stash(both)
+    order = ("run", "--reward-model", model, "--no-wait", "--task-model")
+    doors.command(*order, "openai/a")
+    doors.command(*order, "openai/b")
+    odd, sound = (f"stash:{id}" for id in both.stash.world.runs)
+    with spoiled(both.stash, "/gepa-runs", lambda rows: [*rows[:1], put(status="gone")(rows[1])]):
+        said = doors.command("runs")
+    assert (said.code, sound in said.out) == (0, True)
+    assert f"{odd}: `status`: 'gone' is a state" in " ".join(said.err.split())
+    with spoiled(both.stash, "/reward-models", lambda rows: [put(epochs=None)(rows[0])]):
+        said = doors.command("models", "--backend", "stash")
+    assert f"{model}: `epochs`" in " ".join(said.err.split())
+
+
+def test_an_export_to_a_file_has_what_can_be_read_and_says_what_it_lacks(
+    both: TwoSides, doors: Doors
+) -> None:
+    trained_at_stash(both)
+    file = both.stage.settings.project_dir / "notes.jsonl"
+    odd = iter([put(rating=0)])
+    with spoiled(both.stash, "/export/annotations", lambda row: next(odd, put())(row)):
+        said = doors.command("export", "annotations", str(file), "--backend", "stash")
+    assert said.code == 1
+    assert "1 exported line of Stash could not be read" in said.err
+    assert len(file.read_text(encoding="utf-8").splitlines()) == 3

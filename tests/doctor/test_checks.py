@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from support.staging import Stage
 
-from stash_mcp.agents.surroundings import Surroundings
+from stash_mcp.agents.surroundings import CPU_TORCH, Surroundings
+from stash_mcp.backends import extras
 from stash_mcp.doctor import agents, installation, library, machine, services
 from stash_mcp.doctor.examine import Questions, examine
 from stash_mcp.doctor.probing import MARK
 from stash_mcp.doctor.report import Check
+from stash_mcp.errors import MissingExtraError
 from stash_mcp.settings import Settings, StashAccess, key_names
 from stash_mcp.storage.files import try_lock
 
@@ -154,6 +156,29 @@ def test_agents_with_and_without_our_entry_are_told(settings: Settings) -> None:
     assert "line 1" in agents.set_up(settings).said
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "known"),
+    [
+        ("config/settings.json", '{"enabledPlugins": {"stash-skills@shop": true}}', True),
+        (".claude/settings.local.json", '{"enabledPlugins": {"stash-skills@shop": true}}', True),
+        ("config/settings.json", '{"enabledPlugins": {"stash-skills@shop": false}}', False),
+        ("config/settings.json", '{"enabledPlugins": {"other@stash-skills": true}}', False),
+        ("config/settings.json", '{"enabledPlugins": ["stash-skills@shop"]}', False),
+        ("config/settings.json", "{oops", False),
+    ],
+)
+def test_claude_code_with_our_plugin_needs_no_entry(
+    settings: Settings, file: str, content: str, known: bool
+) -> None:
+    settings.claude_config_dir.mkdir()
+    folder, _, name = file.partition("/")
+    home = settings.claude_config_dir if folder == "config" else settings.project_dir / folder
+    home.mkdir(parents=True, exist_ok=True)
+    (home / name).write_text(content, encoding="utf-8")
+    check = agents.set_up(settings)
+    assert ("Claude Code (by the plugin)" in check.said, check.fix is None) == (known, known)
+
+
 def test_the_missing_skills_folder_of_claude_code_is_told(settings: Settings) -> None:
     settings.claude_config_dir.mkdir()
     assert agents.skills_folders(settings).state == "warning"
@@ -175,6 +200,10 @@ def test_a_skills_folder_that_cannot_be_written_is_a_problem(settings: Settings)
 
 def test_keys_are_named_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert services.keys().state == "warning"
+    for stash in ("STASH_API_KEY", "CLAUDE_PLUGIN_OPTION_STASH_API_KEY"):
+        monkeypatch.setenv(stash, "mc_0123456789")
+    assert services.keys().state == "warning"
+    assert "No model's key is set" in services.keys().said
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-1234")
     monkeypatch.setenv("EMPTY_API_KEY", " ")
     check = services.keys()
@@ -203,3 +232,18 @@ def test_the_doctor_loads_none_of_the_heavy_libraries(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": root, "STASH_MCP_HOME": str(tmp_path / "home")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere torch comes from the usual index")
+def test_the_pipeline_is_added_in_the_same_words_wherever_it_is_missing(
+    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installation, "has_extra", lambda _extra: False)
+    monkeypatch.setattr(extras, "has_extra", lambda _extra: False)
+    monkeypatch.setattr(extras, "torch_index", lambda: CPU_TORCH)
+    told = installation.local_part(surroundings, None).fix
+    with pytest.raises(MissingExtraError) as caught:
+        extras.require_extra("local", "A run")
+    assert caught.value.fix == told
+    assert CPU_TORCH in told
+    assert "--install local" in told

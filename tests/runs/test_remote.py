@@ -9,7 +9,14 @@ import pytest
 from stash_mcp.errors import NotFoundError
 from stash_mcp.models import Candidate, InstallWish, JobStatus, Run, StashRunRequest
 from stash_mcp.runs.installing import InstallQueue
-from stash_mcp.runs.remote import FIRST_SECONDS, LONGEST_SECONDS, RemoteRuns, seconds_to_next
+from stash_mcp.runs.remote import (
+    FIRST_MISSING_SECONDS,
+    FIRST_SECONDS,
+    LONGEST_MISSING_SECONDS,
+    LONGEST_SECONDS,
+    RemoteRuns,
+    seconds_to_next,
+)
 from stash_mcp.storage.database import Database
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -161,14 +168,69 @@ def test_a_wait_that_a_server_asks_for_is_kept_to_within_reason(
     assert runs.claim_due() == ["stash:r"]
 
 
-def test_a_lost_run_is_followed_again_once_it_is_found(runs: RemoteRuns, clock: Clock) -> None:
+def test_a_missing_run_is_looked_at_ever_more_seldom_and_never_given_up(
+    runs: RemoteRuns, clock: Clock
+) -> None:
+    runs.remember(run(), (), InstallWish())
+    gaps, last = [], clock.now
+    for _ in range(1500):
+        clock.later(600)
+        for id in runs.claim_due():
+            gaps.append((clock.now - last).total_seconds())
+            last = clock.now
+            runs.lose(id)
+    assert gaps[1:] == sorted(gaps[1:])
+    assert gaps[1] == FIRST_MISSING_SECONDS
+    assert gaps[-1] == LONGEST_MISSING_SECONDS
+    assert "not found by the account whose key is set" in (runs.get("stash:r").as_seen or "")
+
+
+def test_a_missing_run_that_somebody_finds_is_followed_as_before(
+    runs: RemoteRuns, clock: Clock
+) -> None:
     runs.remember(run(), (), InstallWish())
     runs.lose("stash:r")
-    clock.later(10_000)
-    assert not runs.has_due()
     runs.seen(run(), ())
+    assert runs.get("stash:r").as_seen is None
     clock.later(FIRST_SECONDS)
     assert runs.claim_due() == ["stash:r"]
+
+
+def test_a_run_that_nobody_follows_is_not_followed_once_it_is_missing(
+    runs: RemoteRuns, clock: Clock
+) -> None:
+    runs.remember(run(), ())
+    runs.lose("stash:r")
+    clock.later(10 * LONGEST_MISSING_SECONDS)
+    assert not runs.has_due()
+
+
+def test_a_run_of_one_stash_is_shown_and_left_alone_by_who_asks_another(
+    runs: RemoteRuns, clock: Clock
+) -> None:
+    here, there = runs.at("https://here"), runs.at("https://there")
+    here.remember(run(), (), InstallWish())
+    kept = here.get("stash:r")
+    clock.later(10_000)
+    assert (here.has_due(), there.has_due(), there.claim_due()) == (True, False, [])
+    there.seen(run("succeeded"), CANDIDATES)
+    there.remember(run("failed"), CANDIDATES, InstallWish(mode="off"))
+    there.lose("stash:r")
+    assert here.get("stash:r") == kept
+    assert kept.as_seen is None
+    [shown] = there.all()
+    assert there.is_elsewhere(shown.id)
+    assert "of the Stash at https://here, which is not the one set now" in (shown.as_seen or "")
+    assert here.claim_due() == ["stash:r"]
+
+
+def test_a_run_of_an_unknown_stash_is_of_the_first_that_tells_of_it(runs: RemoteRuns) -> None:
+    runs.remember(run("succeeded"), CANDIDATES)
+    here, there = runs.at("https://here"), runs.at("https://there")
+    assert not there.is_elsewhere("stash:r")
+    here.seen(run("succeeded"), CANDIDATES)
+    assert there.is_elsewhere("stash:r")
+    assert there.candidates("stash:r") == list(CANDIDATES)
 
 
 def test_what_another_version_kept_otherwise_is_as_if_it_were_not_known(

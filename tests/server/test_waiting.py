@@ -160,3 +160,27 @@ async def test_a_training_is_followed_by_the_same_tool(server: SkillServer, stag
     )
     assert facts["estimate_seconds"] == 12
     assert "run" not in facts
+
+
+async def test_a_job_that_is_over_or_queued_again_is_in_the_middle_of_nothing(
+    server: SkillServer, stage: Stage
+) -> None:
+    stage.conversations()
+    model = stage.trained()
+    stage.report(model.id, phase="finished", done=0, total=12)
+    run = stage.start(model.id)
+    stage.begin()
+    stage.report(run.id, phase="optimising", done=2, total=9, metric_calls=40, estimate_seconds=60)
+    stage.backend.cancel(run.id)
+    stage.backend.resume_run(run.id)
+    async with Client(server) as client:
+        over = (await client.call_tool("get_run", {"run_id": model.id})).structured_content or {}
+        again = (await client.call_tool("get_run", {"run_id": run.id})).structured_content or {}
+    assert over["phase"] == "finished"
+    assert (again["status"], again["phase"], again["run"]["metric_calls"]) == (
+        "queued",
+        "waiting",
+        40,
+    )
+    for facts in (over, again):
+        assert not {"done", "total", "estimate_seconds"} & facts.keys()

@@ -1,16 +1,18 @@
 """The client's calls against the stand-in: what goes out is accepted, what comes back is read."""
 
+import json
 import time
 from datetime import UTC
 
 import pytest
-from stand_in_stash import StandIn
+from stand_in_stash import Odd, StandIn
 from stand_in_stash.world import OTHER
 from support.stash_calls import client_of, commented, conversations, evolved, trained
 
 from stash_mcp.errors import (
     NotFoundError,
     NotReadyError,
+    StashAnswerError,
     StashNotFoundError,
     StashNotReadyError,
     StashOutdatedError,
@@ -130,7 +132,7 @@ def test_a_run_ends_with_candidates_and_a_skill(client: StashClient) -> None:
     assert run.candidates is not None
     assert [found.skill for found in run.candidates] == [run.seed_skill, run.best_skill]
     assert client.skill(run.id) == run.best_skill
-    assert client.list_runs() == (run,)
+    assert client.list_runs().rows == (run,)
     assert (run.task_model, run.max_metric_calls) == ("anthropic/claude-haiku-4-5", 40)
 
 
@@ -190,7 +192,7 @@ def test_an_id_of_another_kind_is_not_found(client: StashClient) -> None:
 def test_somebody_elses_objects_are_not_found(client: StashClient, stash: StandIn) -> None:
     run = evolved(client)
     with client_of(stash, OTHER) as other:
-        assert other.list_runs() == ()
+        assert other.list_runs().rows == ()
         with pytest.raises(StashNotFoundError, match="another account"):
             other.get_run(run.id)
         with pytest.raises(StashNotFoundError):
@@ -204,3 +206,22 @@ def test_requests_share_one_connection_and_name_our_version(
         client.list_runs()
     assert stash.connections == 1
     assert {agent.partition("/")[0] for agent in stash.user_agents} == {"stash-skills"}
+
+
+@pytest.mark.parametrize("noun", ["run", "reward model", "trace"])
+def test_an_answer_about_another_one_is_refused_with_both_named(
+    client: StashClient, stash: StandIn, noun: str
+) -> None:
+    run = evolved(client)
+    calls = {
+        "run": (client.get_run, run.id),
+        "reward model": (client.get_reward_model, run.reward_model_id),
+        "trace": (client.get_trace, client.list_traces(limit=1).traces[0].id),
+    }
+    get, right = calls[noun]
+    assert get(right.upper()).id == right, "another spelling is the same one"
+    body = json.loads(get(right).model_dump_json())
+    other = "0" * 8 + right[8:]
+    stash.odd.append(Odd(body=json.dumps({**body, "id": other}).encode()))
+    with pytest.raises(StashAnswerError, match=f"{noun} {right} and answered with .* {other}"):
+        get(right)

@@ -97,7 +97,7 @@ def test_a_redirect_on_the_same_host_is_followed_with_the_key(
     client: StashClient, stash: StandIn
 ) -> None:
     stash.odd.append(moved("/api/v1/rm/reward-models"))
-    assert client.list_runs() == ()
+    assert client.list_runs().rows == ()
     assert [asked.path for asked in stash.asked][-1] == "/api/v1/rm/reward-models"
 
 
@@ -141,7 +141,7 @@ def test_loopback_does_not_go_through_a_proxy(
     for name in PROXIES[:3]:
         monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
     with open_client(access(stash.base_url), PATIENT) as client:
-        assert client.list_runs() == ()
+        assert client.list_runs().rows == ()
 
 
 def test_the_environments_proxy_is_used_for_other_hosts(
@@ -149,7 +149,7 @@ def test_the_environments_proxy_is_used_for_other_hosts(
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", stash.base_url)
     with open_client(access("http://stash.invalid", allow_http=True), PATIENT) as client:
-        assert client.list_runs() == ()
+        assert client.list_runs().rows == ()
     assert stash.paths("GET") == ["/api/v1/rm/gepa-runs"]
 
 
@@ -193,7 +193,7 @@ def test_an_authority_of_ones_own_is_trusted_through_the_environment(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
     with open_client(access(encrypted.base_url)) as client:
-        assert client.list_runs() == ()
+        assert client.list_runs().rows == ()
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])
@@ -296,7 +296,9 @@ def test_closing_ends_a_request_that_another_thread_waits_for(stash: StandIn) ->
 
 def test_many_threads_ask_at_once(client: StashClient, stash: StandIn) -> None:
     found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(client.list_runs())) for _ in range(12)]
+    threads = [
+        threading.Thread(target=lambda: found.append(client.list_runs().rows)) for _ in range(12)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -320,7 +322,7 @@ def test_a_line_of_an_export_that_is_too_long_is_refused(stash: StandIn) -> None
     stash.always = Odd(body=b"x" * 5000 + b"\n", content_type="application/x-ndjson")
     with (
         open_client(access(stash.base_url), Limits(answer_bytes=4000)) as client,
-        pytest.raises(StashAnswerError, match="too long"),
+        pytest.raises(StashAnswerError, match="5,000 bytes long"),
     ):
         list(client.export_pairs())
 
@@ -334,7 +336,7 @@ def test_a_cookie_is_not_kept(client: StashClient, stash: StandIn) -> None:
     stash.odd.append(odd)
     with pytest.raises(StashAnswerError):
         client.list_runs()
-    assert client.list_runs() == ()
+    assert client.list_runs().rows == ()
 
 
 # --- what is written down ---

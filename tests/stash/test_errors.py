@@ -57,7 +57,7 @@ def test_a_key_that_is_not_accepted_says_why_and_what_to_do(
 
 def test_a_read_only_key_reads_and_is_refused_a_write(stash: StandIn) -> None:
     with client_of(stash, READER) as client:
-        assert client.list_runs() == ()
+        assert client.list_runs().rows == ()
         with pytest.raises(StashKeyError, match="read-only"):
             client.import_traces(conversations(1))
 
@@ -189,7 +189,7 @@ def test_what_passes_is_asked_again_with_growing_pauses(
     client: StashClient, stash: StandIn, pauses: list[float]
 ) -> None:
     stash.odd.extend([Odd(status=503, body=b"busy"), Odd(reset=True), html(502)])
-    assert client.list_runs() == ()
+    assert client.list_runs().rows == ()
     assert len(stash.asked) == 4
     for pause, longest in zip(pauses, (0.5, 1, 2), strict=True):
         assert longest / 2 <= pause <= longest
@@ -209,7 +209,7 @@ def test_retry_after_is_kept_to_in_seconds_and_as_a_date(
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=8), usegmt=True)
     stash.odd.append(Odd(status=429, body=b"", headers={"Retry-After": "3"}))
     stash.odd.append(Odd(status=503, body=b"", headers={"Retry-After": date}))
-    assert client.list_runs() == ()
+    assert client.list_runs().rows == ()
     assert pauses[0] == 3
     assert 5 < pauses[1] <= 8
 
@@ -230,7 +230,7 @@ def test_a_wait_that_is_none_is_ignored(
     client: StashClient, stash: StandIn, pauses: list[float], wait: str
 ) -> None:
     stash.odd.append(Odd(status=429, body=b"", headers={"Retry-After": wait}))
-    assert client.list_runs() == ()
+    assert client.list_runs().rows == ()
     assert pauses[0] <= 0.5
 
 

@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stash_mcp.models import JobKind, JobStatus
+from stash_mcp.runs.remote import RemoteRuns
 from stash_mcp.runs.store import JobStore
 from stash_mcp.skills.manifest import Manifest
 from stash_mcp.storage.database import Database
@@ -73,3 +74,22 @@ def test_installations_that_were_there_get_their_versions(tmp_path: Path) -> Non
         ("/b", 1, "install"),
         ("/a", 2, "install"),
     ]
+
+
+def test_runs_of_stash_that_were_given_up_are_looked_at_again(tmp_path: Path) -> None:
+    path = tmp_path / "library.db"
+    connection = sqlite3.connect(path)
+    with connection:
+        for migration in MIGRATIONS[:8]:
+            migration(connection)
+        connection.execute("PRAGMA user_version = 8")
+        rows = [("lost", "running", "{}"), ("seen", "running", None), ("over", "succeeded", "{}")]
+        connection.executemany(
+            "INSERT INTO remote_runs (id, status, run, candidates, install) "
+            "VALUES (?, ?, '{}', '[]', ?)",
+            rows,
+        )
+    connection.close()
+    runs = RemoteRuns(Database(path), lambda: datetime.now(UTC), server="https://here")
+    assert runs.claim_due() == ["lost"]
+    assert not runs.is_elsewhere("lost")

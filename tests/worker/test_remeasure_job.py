@@ -99,7 +99,7 @@ def test_seed_and_best_are_answered_afresh_and_the_verdict_says_what_that_is_wor
         f"on {COUNT} of the conversations that Stash's search saw ({COUNT} in all)" in run.verdict
     )
     assert "95 % interval" in run.verdict
-    assert "Stash says 0.520 to 0.610" in run.verdict
+    assert "Stash says, in-sample, 0.520 to 0.610" in run.verdict
     assert "Nothing was held out from that search" in run.verdict
     assert (run.heldout, run.stop_reason, run.install_state) == (None, "measured", "off")
     result = json.loads((sides.stage.settings.runs_dir / run.id / "result.json").read_bytes())

@@ -56,13 +56,15 @@ def test_an_event_is_stored_with_the_progress_up_to_it(
     assert stage.store.events(job_id)[-1].message == "Half way."
 
 
-def test_what_an_earlier_attempt_spent_counts_on_and_the_rest_begins_anew(
+def test_what_an_earlier_attempt_spent_counts_on_and_how_far_it_came_is_shown_until_passed(
     stage: Stage, job_id: str, clock: Clock
 ) -> None:
     before = Progress(
         phase="optimising",
         metric_calls=40,
         proposals=3,
+        seed_score=0.4,
+        best_score=0.6,
         active_seconds=7.0,
         task_usage=Usage(calls=40),
     )
@@ -71,7 +73,16 @@ def test_what_an_earlier_attempt_spent_counts_on_and_the_rest_begins_anew(
     tracker.update(at_once=True, phase="loading")
     stored = stage.store.get(job_id).progress
     assert (stored.active_seconds, stored.task_usage.calls) == (12.0, 40)
-    assert (stored.metric_calls, stored.proposals) == (0, 0)
+    assert (stored.phase, stored.metric_calls, stored.proposals) == ("loading", 40, 3)
+    assert tracker.progress.metric_calls == 0, "what the run goes by begins anew"
+    tracker.update(
+        at_once=True, phase="optimising", metric_calls=41, seed_score=0.4, best_score=0.5
+    )
+    stored = stage.store.get(job_id).progress
+    assert (stored.metric_calls, stored.seed_score, stored.best_score) == (41, 0.4, 0.6)
+    tracker.update(at_once=True, phase="finished", metric_calls=39, best_score=0.5)
+    stored = stage.store.get(job_id).progress
+    assert (stored.metric_calls, stored.proposals, stored.best_score) == (39, 0, 0.5)
 
 
 def test_what_an_earlier_attempt_told_is_not_told_again(

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from stash_mcp.backends.both.lists import StashLists
 from stash_mcp.backends.both.machine import Backends
+from stash_mcp.backends.hybrid.sent import at_stash
 from stash_mcp.backends.local import LocalBackend, open_local_backend
 from stash_mcp.backends.stash import (
     BRIEF,
@@ -24,6 +25,7 @@ from stash_mcp.backends.stash import (
 from stash_mcp.settings import Settings, StashAccess, stash_access
 from stash_mcp.skills.sight import AgentSession
 from stash_mcp.stash import open_client
+from stash_mcp.storage.database import Database
 
 __all__ = ["Backends", "both_sides", "open_backends"]
 
@@ -57,7 +59,14 @@ def both_sides(
     answer about a job counts as one of now. monotonic: seconds that only grow.
     """
     surroundings = Surroundings(
-        local.remote_runs, clock, settings.project_dir, local.wish, fresh_seconds, monotonic
+        local.remote_runs,
+        clock,
+        settings.project_dir,
+        local.wish,
+        settings.home / "stash-start.lock",
+        fresh_seconds,
+        monotonic,
+        lambda client, ids: at_stash(Database(settings.library_path), client, ids),
     )
     door, brief_door = StashDoor(access, PATIENT, opener), StashDoor(access, BRIEF, opener)
     brief = StashSide(brief_door, surroundings)

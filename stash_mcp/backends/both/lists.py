@@ -20,6 +20,9 @@ class Asked(Protocol):
 
     def list_reward_models(self) -> list[RewardModel]: ...
 
+    def unreached(self) -> str | None:
+        """What the last list left out as it could not be read, in words."""
+
 
 class StashLists:
     """has_key: whether there is a key for Stash; without one nothing is asked, and nothing missing.
@@ -49,7 +52,8 @@ class StashLists:
         if self._clock() < self._retry_at:
             return []
         try:
-            listed = read() if self._has_key() else []
+            has_key = self._has_key()
+            listed = read() if has_key else []
         except (StashError, InputError) as error:
             self._retry_at = self._clock() + RETRY_SECONDS
             self.unreached = (
@@ -57,5 +61,5 @@ class StashLists:
                 f"listed, as they were last seen, and none of its reward models. {error}"
             )
             return []
-        self.unreached = None
+        self.unreached = self._asked.unreached() if has_key else None
         return listed

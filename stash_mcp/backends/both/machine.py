@@ -47,7 +47,8 @@ class Backends(Sides):
 
     def reconcile(self, *, at_once: bool = False) -> list[Notice]:
         """Also of Stash's runs, those that it is time to look at."""
-        follow(self._brief, self._local.remote_runs, self._brief.door.has_key)
+        if self._local.remote_runs.has_due():
+            follow(self._brief, self._brief.kept_runs, self._brief.door.has_key)
         return self._local.reconcile(at_once=at_once)
 
     def take_notices(self, listener: Listener = "agent") -> list[Notice]:
@@ -58,9 +59,12 @@ class Backends(Sides):
             return self._local.install_skill(order)
         run = self._stash.get_run(order.run_id)
         candidates = self._stash.list_candidates(order.run_id)
+        best = next((row for row in candidates if row.number == run.best_candidate), None)
+        if order.candidate is None and best is not None and run.as_seen is None:
+            self._brief.check_skill(run.id, best.skill)
         if run.status.is_final and not order.dry_run:
             # So that the list of installed skills tells its origin without a network.
-            self._local.remote_runs.remember(run, candidates)
+            self._stash.kept_runs.remember(run, candidates)
         return self._local.install_of(run, candidates, order)
 
     def list_installed_skills(self) -> list[InstalledSkill]:

@@ -86,7 +86,7 @@ class Sides:
     # --- reward models ---
 
     def train_reward_model(self, order: TrainOrder) -> RewardModel:
-        """Ids of both sides in one order are refused by Stash's, which sends nothing then."""
+        """Of ids of both sides in one order, Stash takes its own and those that were sent there."""
         if order.trace_ids is None:
             return self._usual.train_reward_model(order)
         at_stash = any(is_stash(id) for id in order.trace_ids)
@@ -122,7 +122,7 @@ class Sides:
         """Of Stash all of the account, and those that this library knows."""
         told = self._lists.runs()
         ids = {run.id for run in told}
-        known = [run for run in self._local.remote_runs.all() if run.id not in ids]
+        known = [run for run in self._stash.kept_runs.all() if run.id not in ids]
         return _newest_first([*self._local.list_runs(), *told, *known])
 
     def known_runs(self) -> list[Run]:

@@ -21,7 +21,9 @@ T = TypeVar("T")
 
 @dataclass
 class Desk:
-    """dry_run: nothing is written on either side. force: the side that is read wins a conflict."""
+    """dry_run: nothing is written on either side. force: the side that is read wins a conflict.
+    remotes: what Stash has, by its ids. named: the conversations were given by id or pattern.
+    """
 
     client: StashClient
     library: Library
@@ -29,6 +31,8 @@ class Desk:
     tally: Tally
     force: bool
     say: Say
+    remotes: dict[str, RemoteTrace]
+    named: bool = False
     changed_here: set[str] = field(default_factory=set)
     """Remote ids of traces whose steps are not those of Stash any more."""
 
@@ -41,6 +45,18 @@ class Desk:
         """By remote id, as they were when this began."""
         return {row.remote_id: row for row in self.store.traces()}
 
+    @cached_property
+    def elsewhere(self) -> frozenset[str]:
+        """Ids of our traces and annotations that belong to another account or server alone, and
+        that nobody asked to bring to this one."""
+        traces, annotations = self.store.only_elsewhere()
+        return frozenset() if self.named else traces | annotations
+
+    @property
+    def nameless(self) -> int:
+        """How many traces of Stash have no readable id: what seems to be gone may be one."""
+        return sum(remote.odd is not None for remote in self.remotes.values())
+
     def hashes(self, local_ids: Iterable[str]) -> dict[str, str]:
         """Of those of these traces that are in the library."""
         known = set(self.library.matching_ids(None))
@@ -48,8 +64,17 @@ class Desk:
         return {trace.id: trace_hash(trace) for trace in self.library.traces(ids)}
 
     def local_id(self, remote: RemoteTrace) -> str:
+        """What it is called here: by its external id, which of several one has, the others by
+        their own."""
         pair = self.pairs.get(remote.id)
-        return pair.local_id if pair else remote.external_id or remote.id
+        if pair is not None:
+            return pair.local_id
+        if not remote.external_id:
+            return remote.id
+        pairs = ((id, self.pairs.get(id)) for id in remote.rivals)
+        named = (id for id, row in pairs if row and row.local_id == remote.external_id)
+        holder = next(named, next(iter(remote.rivals), remote.id))
+        return remote.external_id if holder == remote.id else remote.id
 
 
 def chosen(desk: Desk, remotes: dict[str, RemoteTrace], patterns: Sequence[str]) -> set[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from stash_mcp.backends.hybrid.contents import note_hash, said_alike
 from stash_mcp.backends.hybrid.remote import Note
 from stash_mcp.models import Annotation
+from stash_mcp.stash.shapes import TraceShape
 from stash_mcp.storage.sync import SyncedAnnotation
 
 
@@ -27,6 +28,13 @@ def in_place(note: Note, row: SyncedAnnotation) -> bool:
         annotation.step_index,
         annotation.created_at.isoformat(),
     )
+
+
+def readable(detail: TraceShape, rows: Sequence[SyncedAnnotation]) -> list[SyncedAnnotation]:
+    """Without those of the trace's rows that may be of what cannot be read of it."""
+    odd = {row.id for row in detail.unread}
+    doubtful = odd | {None} if odd else odd
+    return [row for row in rows if row.remote_id not in doubtful]
 
 
 def matched(

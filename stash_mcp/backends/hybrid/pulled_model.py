@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from stash_mcp.backends.hybrid.report import Say
 from stash_mcp.backends.ids import shown
-from stash_mcp.checkpoints import unpack, verify_checkpoint
+from stash_mcp.checkpoints import Origin, unpack, verify_checkpoint
 from stash_mcp.errors import CheckpointError, NotFoundError
 from stash_mcp.models import JobKind, JobStatus, TrainMetrics, TrainRequest
 from stash_mcp.runs.folder import JobFolder
@@ -74,7 +74,7 @@ class ModelPull:
                 shutil.rmtree(folder.path)
         try:
             with folder.created():
-                unpack(archive, folder.model_path)
+                unpack(archive, folder.model_path, origin=_origin(remote_id))
         finally:
             # A damaged archive does not get better: the next pull fetches another.
             with os_errors("remove", archive):
@@ -96,6 +96,20 @@ class ModelPull:
             self._jobs.get(job_id)
         except NotFoundError:
             self._jobs.create(job_id, JobKind.TRAIN, model.name, request, result=result)
+            self._say(
+                f"{job_id} is the newest reward model here now, which a run on this machine takes "
+                "where none is named."
+            )
+
+
+def _origin(remote_id: str) -> Origin:
+    """The file of the download is gone when a message is read, so it is called after its model."""
+    return Origin(
+        f"The archive of the reward model {shown(remote_id)}",
+        model=shown(remote_id),
+        again="Nothing of it is kept. Train the model again at Stash, or report it to Stash.",
+        damaged="The archive is damaged: fetch it again with another pull. Nothing of it is kept.",
+    )
 
 
 def _metrics(model: RewardModelShape) -> TrainMetrics | None:

@@ -10,9 +10,10 @@ from stash_mcp.backends.hybrid.contents import note_hash, said_alike
 from stash_mcp.backends.hybrid.desk import Desk, batches
 from stash_mcp.backends.hybrid.matching import in_place, matched, pair
 from stash_mcp.backends.hybrid.remote import Note, note_of, notes_of
-from stash_mcp.errors import AnnotationError, StashNotFoundError
+from stash_mcp.backends.hybrid.standing import Standing, gone_on
+from stash_mcp.errors import AnnotationError, StashMisfitError, StashNotFoundError
 from stash_mcp.models import Annotation
-from stash_mcp.stash.shapes import TraceShape
+from stash_mcp.stash.shapes import TraceShape, Unread
 from stash_mcp.storage.sync import SyncedAnnotation
 from stash_mcp.traces.annotations import check_annotation
 
@@ -29,23 +30,47 @@ class NotePull:
         """The annotations on the traces whose remote ids these are, with their ids here."""
         self._desk.say("Reading the annotations.")
         unclear: dict[str, None] = {}
+        standing = Standing(self._desk, local_ids)
+        odd: list[Unread] = []
         exported = (
             note_of(row, local_ids[row.trace_id])
-            for row in self._desk.client.export_annotations()
+            for row in self._desk.client.export_annotations(odd.append)
             if row.trace_id in local_ids
         )
         for batch in batches(exported, BATCH_NOTES):
+            for note in batch:
+                standing.saw(note)
             unclear |= dict.fromkeys(self._take_batch(batch, unclear))
+        self._desk.tally.annotations_gone += len(standing.look())
+        unclear |= dict.fromkeys(self._tell(odd, local_ids))
         for remote_id in unclear:
             try:
                 detail = self._desk.client.get_trace(remote_id)
             except StashNotFoundError:
                 continue
-            self.take_detail(detail, local_ids[remote_id])
+            except StashMisfitError as error:
+                self._desk.tally.refuse(local_ids[remote_id], error.problem)
+                continue
+            self._take(detail, local_ids[remote_id])
+
+    def _tell(self, odd: Sequence[Unread], local_ids: Mapping[str, str]) -> list[str]:
+        """Remote ids of the traces that have odd annotations: each by itself names them."""
+        for row in odd:
+            if row.trace_id is None:
+                self._desk.tally.refuse("an annotation", row.why)
+        return [id for row in odd if (id := row.trace_id) is not None and id in local_ids]
 
     def take_detail(self, detail: TraceShape, local_trace_id: str) -> None:
         """All annotations on one trace."""
+        standing = Standing(self._desk, {detail.id: local_trace_id})
+        gone = gone_on(self._desk, detail, local_trace_id) | standing.known_gone
+        self._desk.tally.annotations_gone += len(gone)
+        self._take(detail, local_trace_id)
+
+    def _take(self, detail: TraceShape, local_trace_id: str) -> None:
         desk = self._desk
+        for odd in detail.unread:
+            desk.tally.refuse(local_trace_id, f"its annotation {odd.named}")
         notes = notes_of(detail, local_trace_id)
         rows = desk.store.annotations_on([detail.id])[detail.id]
         local = {note.id: note for note in desk.library.annotations([local_trace_id])}

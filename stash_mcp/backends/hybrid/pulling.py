@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from stash_mcp.backends.hybrid.contents import compared, trace_hash
+from stash_mcp.backends.hybrid.contents import compared, said_alike, trace_hash
 from stash_mcp.backends.hybrid.desk import Desk
 from stash_mcp.backends.hybrid.pulled_notes import NotePull
-from stash_mcp.backends.hybrid.remote import Read, RemoteTrace, read_traces
-from stash_mcp.errors import TraceFormatError
+from stash_mcp.backends.hybrid.remote import Odd, Read, RemoteTrace, notes_of, read_traces
+from stash_mcp.errors import StashMisfitError, StashNotFoundError, TraceFormatError
 from stash_mcp.models import Trace
 from stash_mcp.storage.sync import SyncedTrace
 from stash_mcp.traces.formats import parse_traces
@@ -38,12 +38,16 @@ class TracePull:
         self._hashes = desk.hashes(desk.local_id(remote) for remote in wanted)
         exported: dict[str, str] = {}
         for number, read in enumerate(read_traces(desk.client, wanted), start=1):
-            is_taken = self._take(read)
-            if is_taken and read.detail is None:
-                exported[read.remote.id] = desk.local_id(read.remote)
-            elif is_taken and read.detail is not None:
+            local_id = desk.local_id(read.remote)
+            if isinstance(read, Odd):
+                desk.tally.refuse(local_id, read.why)
+            elif not self._take(read):
+                pass
+            elif read.detail is None:
+                exported[read.remote.id] = local_id
+            else:
                 self._flush()
-                self._notes.take_detail(read.detail, desk.local_id(read.remote))
+                self._notes.take_detail(read.detail, local_id)
             if number % _SAID_EVERY == 0:
                 desk.say(f"{number} of {len(wanted)} conversations are read.")
         self._flush()
@@ -62,7 +66,7 @@ class TracePull:
         row = SyncedTrace(local_id, remote.id, remote.external_id, new)
         if verdict == "both" and desk.force:
             verdict = "theirs"
-        elif verdict == "theirs" and self._loses_comments(remote, local_id):
+        elif verdict == "theirs" and self._loses_comments(read, local_id):
             return self._keep(local_id, LOSES_COMMENTS)
         match verdict:
             case "both":
@@ -95,17 +99,25 @@ class TracePull:
             return False
         return True
 
-    def _loses_comments(self, remote: RemoteTrace, local_id: str) -> bool:
-        """Replaced steps take their annotations with them; Stash has its own, or dropped them."""
+    def _loses_comments(self, read: Read, local_id: str) -> bool:
+        """Replaced steps take their annotations with them, at Stash too, where they may have been
+        sent again."""
         desk = self._desk
-        if desk.force:
+        ours = desk.library.annotations([local_id])
+        on_steps = [note for note in ours if note.step_index is not None]
+        if desk.force or not on_steps:
             return False
-        rows = desk.store.annotations_on([remote.id])[remote.id]
-        known = {row.local_id for row in rows if row.hash}
-        return any(
-            note.step_index is not None and note.id not in known
-            for note in desk.library.annotations([local_id])
-        )
+        try:
+            detail = read.detail or desk.client.get_trace(read.remote.id)
+        except (StashNotFoundError, StashMisfitError):
+            return True
+        theirs = [note.annotation for note in notes_of(detail, local_id)]
+        for note in on_steps:
+            equal = next((known for known in theirs if said_alike(known, note)), None)
+            if equal is None:
+                return True
+            theirs.remove(equal)
+        return False
 
     def _add(self, trace: Trace | None, row: SyncedTrace) -> None:
         self._pairs.append(row)

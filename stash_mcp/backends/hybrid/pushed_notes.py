@@ -4,14 +4,19 @@ Before one is sent it is noted that it is, and what Stash has already is looked 
 a lost answer nor a kill makes a second one. Flags follow, as Stash takes them by a change alone.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from stash_mcp.backends.hybrid.contents import note_hash, said_alike, trace_hash
 from stash_mcp.backends.hybrid.desk import Desk, batches
-from stash_mcp.backends.hybrid.matching import matched, pair
+from stash_mcp.backends.hybrid.matching import matched, pair, readable
 from stash_mcp.backends.hybrid.remote import Note, notes_of, trace_of
-from stash_mcp.errors import StashNotFoundError, StashRejectedError, StashUncertainError
+from stash_mcp.errors import (
+    StashMisfitError,
+    StashNotFoundError,
+    StashRejectedError,
+    StashUncertainError,
+)
 from stash_mcp.models import Annotation
 from stash_mcp.stash.shapes import (
     AnnotationChange,
@@ -41,10 +46,11 @@ class _Sheet:
 
 
 class NotePush:
-    def __init__(self, desk: Desk, hashes: Mapping[str, str]) -> None:
-        """hashes: of our traces, by id."""
+    def __init__(self, desk: Desk, hashes: Mapping[str, str], gone: Container[str] = ()) -> None:
+        """hashes: of our traces, by id. gone: ids of annotations that were deleted at Stash."""
         self._desk = desk
         self._hashes = hashes
+        self._gone = gone
 
     def run(self, places: Mapping[str, str]) -> None:
         """The annotations on these traces; remote ids by local ids."""
@@ -59,7 +65,9 @@ class NotePush:
         agreed = {row.local_id: row.hash for found in rows.values() for row in found}
         waiting: dict[str, list[Annotation]] = {}
         for note in desk.library.annotations(list(places)):
-            if agreed.get(note.id) == note_hash(note):
+            if note.id in self._gone and not desk.force:
+                desk.tally.annotations_gone += 1
+            elif agreed.get(note.id) == note_hash(note) and note.id not in self._gone:
                 desk.tally.annotation("unchanged")
             else:
                 waiting.setdefault(note.trace_id, []).append(note)
@@ -72,6 +80,9 @@ class NotePush:
         except StashNotFoundError:
             desk.tally.gone += 1
             return
+        except StashMisfitError as error:
+            desk.tally.refuse(local_id, str(error))
+            return
         rows = {row.local_id: row for row in desk.store.annotations_on([remote_id])[remote_id]}
         sheet = self._sheet(detail, local_id, rows)
         same_steps = trace_hash(trace_of(detail)) == self._hashes[local_id]
@@ -81,7 +92,7 @@ class NotePush:
                 continue
             try:
                 self._send_one(note, rows.get(note.id), sheet)
-            except StashRejectedError as error:
+            except (StashRejectedError, StashMisfitError) as error:
                 desk.tally.refuse(local_id, str(error))
 
     def _sheet(
@@ -97,15 +108,21 @@ class NotePush:
 
     def _send_one(self, note: Annotation, row: SyncedAnnotation | None, sheet: _Sheet) -> None:
         theirs = sheet.pairs.get(note.id)
-        if row is not None and row.hash and theirs is None:
-            # It was there, and somebody deleted it.
-            self._desk.tally.gone += 1
+        if theirs is None and row is not None and not readable(sheet.detail, [row]):
+            self._desk.tally.refuse(note.trace_id, "a comment on it cannot be read at Stash")
+            return
+        if row is not None and row.hash and theirs is None and not self._desk.force:
+            # It was there a moment ago, and somebody deleted it.
+            self._desk.tally.annotations_gone += 1
             return
         if theirs is not None and row is not None and row.hash:
             self._bring_up(note, row.hash, theirs)
             return
         theirs = theirs or self._equal(note, sheet)
         is_new = theirs is None
+        if is_new and row is None and note.id in self._desk.elsewhere:
+            self._desk.tally.elsewhere += 1
+            return
         self._desk.tally.annotation("new" if is_new else "unchanged")
         if self._desk.dry_run:
             return

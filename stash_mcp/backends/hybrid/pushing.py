@@ -4,21 +4,24 @@ Stash drops the annotations on the steps that an import replaces, even by equal 
 that is there already is sent again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from stash_mcp.backends.hybrid.contents import compared, said_alike, trace_hash
+from stash_mcp.backends.hybrid.contents import compared, note_hash, said_alike, trace_hash
 from stash_mcp.backends.hybrid.desk import Desk
 from stash_mcp.backends.hybrid.matching import matched
-from stash_mcp.backends.hybrid.remote import Read, RemoteTrace, notes_of, read_traces
+from stash_mcp.backends.hybrid.remote import Note, Odd, Read, RemoteTrace, notes_of, read_traces
 from stash_mcp.errors import (
     StashAnswerError,
+    StashMisfitError,
     StashNotFoundError,
     StashRejectedError,
     StashTimeoutError,
 )
+from stash_mcp.models import Annotation
 from stash_mcp.stash.shapes import TraceShape
-from stash_mcp.storage.sync import SyncedTrace
+from stash_mcp.storage.sync import SyncedAnnotation, SyncedTrace
 from stash_mcp.traces.stash import export_trace
 
 BATCH_TRACES = 100
@@ -28,6 +31,9 @@ BATCH_BYTES = 1_000_000
 BOTH = "it changed here and at Stash"
 ELSE_THERE = "Stash has another conversation of this id"
 NO_ID = "it changed here, and Stash, which knows it by no id, cannot replace it"
+NAMELESS = "it may be one that Stash lists without an id that can be read, so it is not sent"
+NOT_READ = "what Stash has of it cannot be read, so nothing is sent over it"
+SEVERAL = "it changed here, and Stash has several of this id, any of which it may replace"
 LOSES_COMMENTS = "it changed here, and Stash has comments on its steps that are not here"
 
 
@@ -42,36 +48,72 @@ class _Line:
 
 
 class TracePush:
-    def __init__(
-        self, desk: Desk, remotes: dict[str, RemoteTrace], hashes: Mapping[str, str]
-    ) -> None:
-        """hashes: of our traces that are to be at Stash, by id."""
+    def __init__(self, desk: Desk, local_ids: Sequence[str]) -> None:
+        """local_ids: of our traces that are to be at Stash."""
         self._desk = desk
-        self._hashes = hashes
-        self._remotes = remotes
+        self._local_ids = local_ids
         self._pairs = {row.local_id: row for row in desk.pairs.values()}
+        self._known = {local_id: remote for local_id in local_ids if (remote := self._at(local_id))}
+        self._gone: Container[str] = ()
+        self.hashes: dict[str, str] = {}
+        """Of our traces that are at Stash, by id."""
         self.places: dict[str, str] = {}
         """Remote ids of the traces that both sides hold alike now, by local id."""
 
-    def run(self) -> None:
+    @property
+    def known(self) -> dict[str, str]:
+        """Remote ids of the traces that were there when this began, by local id."""
+        return {local_id: remote.id for local_id, remote in self._known.items()}
+
+    def send_new(self) -> None:
+        """Those that Stash lacks."""
         desk = self._desk
-        by_external = {r.external_id: r for r in self._remotes.values() if r.external_id}
         to_send: dict[str, str | None] = {}
-        unclear: dict[str, RemoteTrace] = {}
-        for local_id, now in self._hashes.items():
-            pair = self._pairs.get(local_id)
-            remote = self._remotes.get(pair.remote_id) if pair else by_external.get(local_id)
-            if remote is None and pair is not None and not desk.force:
+        for local_id in self._local_ids:
+            is_paired = local_id in self._pairs
+            if local_id in self._known:
+                continue
+            if is_paired and desk.nameless:
+                desk.tally.refuse(local_id, NAMELESS)
+            elif is_paired and not desk.force:
                 desk.tally.gone += 1
-            elif remote is None:
+            elif not is_paired and local_id in desk.elsewhere:
+                desk.tally.elsewhere += 1
+            else:
                 to_send[local_id] = None
-            elif pair is not None and pair.hash == now:
+        self._forget_gone(to_send)
+        self._send(to_send)
+
+    def send_changed(self, gone: Container[str]) -> None:
+        """Those that changed here. gone: ids of annotations that were deleted at Stash."""
+        self._gone = gone
+        self.hashes |= self._desk.hashes(self._known)
+        unclear: dict[str, RemoteTrace] = {}
+        for local_id, remote in self._known.items():
+            pair = self._pairs.get(local_id)
+            if not remote.odd and pair is not None and pair.hash == self.hashes[local_id]:
                 self._is_there(local_id, remote.id)
             else:
                 unclear[local_id] = remote
-        to_send |= self._looked_at(unclear)
-        self._forget_gone(to_send)
-        self._send(to_send)
+        self._send(self._looked_at(unclear))
+
+    def _at(self, local_id: str) -> RemoteTrace | None:
+        pair = self._pairs.get(local_id)
+        named = self._by_external.get(local_id)
+        if pair is None:
+            return named
+        # One that cannot be told by its id may be the one that seems to be gone.
+        return self._desk.remotes.get(pair.remote_id) or (named if named and named.odd else None)
+
+    @cached_property
+    def _by_external(self) -> dict[str, RemoteTrace]:
+        """Of several with one external id the one that is called so here."""
+        desk, found = self._desk, dict[str, RemoteTrace]()
+        for remote in desk.remotes.values():
+            name = remote.external_id
+            if name and (name not in found or desk.local_id(remote) == name):
+                found[name] = remote
+        return found
 
     def _looked_at(self, unclear: dict[str, RemoteTrace]) -> dict[str, str | None]:
         """Those that have to be sent, with the remote trace that each replaces."""
@@ -80,8 +122,11 @@ class TracePush:
         links: list[SyncedTrace] = []
         for read in read_traces(self._desk.client, unclear.values()):
             local_id, remote = local_ids[read.remote.id], read.remote
+            if isinstance(read, Odd):
+                self._desk.tally.refuse(local_id, f"{NOT_READ} ({read.why})")
+                continue
             pair = self._pairs.get(local_id)
-            now = self._hashes[local_id]
+            now = self.hashes[local_id]
             verdict = compared(trace_hash(read.trace), pair.hash if pair else None, now)
             if verdict in ("same", "link"):
                 links.append(SyncedTrace(local_id, remote.id, remote.external_id, now))
@@ -98,6 +143,8 @@ class TracePush:
         """Why the trace at Stash is not replaced."""
         if read.remote.external_id != local_id:
             return NO_ID
+        if read.remote.rivals:
+            return SEVERAL
         if self._desk.force:
             return None
         if not is_ours:
@@ -106,7 +153,9 @@ class TracePush:
             detail = read.detail or self._desk.client.get_trace(read.remote.id)
         except StashNotFoundError:
             return None
-        return LOSES_COMMENTS if self._loses_comments(detail, local_id) else None
+        except StashMisfitError as error:
+            return f"{NOT_READ} ({error.problem})"
+        return LOSES_COMMENTS if detail.unread or self._loses_comments(detail, local_id) else None
 
     def _loses_comments(self, detail: TraceShape, local_id: str) -> bool:
         desk = self._desk
@@ -114,9 +163,7 @@ class TracePush:
         local = {note.id: note for note in desk.library.annotations([local_id])}
         notes = notes_of(detail, local_id)
         return any(
-            row is None
-            and note.annotation.step_index is not None
-            and not any(said_alike(note.annotation, ours) for ours in local.values())
+            note.annotation.step_index is not None and _is_only_there(note, row, local)
             for note, row in zip(notes, matched(notes, rows, local), strict=True)
         )
 
@@ -127,7 +174,7 @@ class TracePush:
     def _forget_gone(self, to_send: Iterable[str]) -> None:
         for local_id in to_send:
             pair = self._pairs.get(local_id)
-            if pair is not None and pair.remote_id not in self._remotes and not self._desk.dry_run:
+            if pair is not None and not self._desk.dry_run:
                 self._desk.store.forget_trace(pair.remote_id)
 
     # --- sending ---
@@ -139,12 +186,13 @@ class TracePush:
             if self._desk.dry_run:
                 self._would_send(local_id, is_new=replaces is None)
                 continue
-            text = export_trace(self._desk.library.trace(local_id))
-            length = len(text.encode())
+            trace = self._desk.library.trace(local_id)
+            line = _Line(local_id, trace_hash(trace), export_trace(trace), replaces)
+            length = len(line.text.encode())
             if batch and (len(batch) == BATCH_TRACES or size + length > BATCH_BYTES):
                 self._send_batch(batch)
                 batch, size = [], 0
-            batch.append(_Line(local_id, self._hashes[local_id], text, replaces))
+            batch.append(line)
             size += length
         if batch:
             self._send_batch(batch)
@@ -152,9 +200,12 @@ class TracePush:
     def _would_send(self, local_id: str, *, is_new: bool) -> None:
         """With its comments; of a replaced one those on its steps are sent again."""
         notes = self._desk.library.annotations([local_id])
-        again = [note for note in notes if is_new or note.step_index is not None]
+        again = [note for note in notes if is_new or self._is_dropped(note)]
         self._desk.tally.trace("new" if is_new else "changed")
         self._desk.tally.annotation("new", len(again))
+
+    def _is_dropped(self, note: Annotation) -> bool:
+        return note.step_index is not None and (self._desk.force or note.id not in self._gone)
 
     def _send_batch(self, batch: Sequence[_Line]) -> None:
         """Halved where Stash takes too long for it, or refuses it for one of its conversations."""
@@ -189,5 +240,16 @@ class TracePush:
         )
         for line, remote_id in sent:
             self._desk.tally.trace("changed" if line.replaces else "new")
+            self.hashes[line.local_id] = line.hash
             self.places[line.local_id] = remote_id
-        self._desk.say(f"{len(self.places)} conversations are at Stash.")
+        self._desk.say(f"Conversations at Stash by now: {len(self.places)}.")
+
+
+def _is_only_there(
+    note: Note, row: SyncedAnnotation | None, local: Mapping[str, Annotation]
+) -> bool:
+    """Whether Stash's annotation says something that ours, of which `row` knows, do not."""
+    if row is None:
+        return not any(said_alike(note.annotation, ours) for ours in local.values())
+    theirs = note_hash(note.annotation)
+    return bool(row.hash) and theirs not in (row.hash, note_hash(local[row.local_id]))

@@ -28,7 +28,10 @@ class Held(Frozen):
 
 class SyncReport(Frozen):
     """conflicts: changed on both sides; a forced sync decides them. refused: what the side that
-    takes does not accept. gone: were at Stash once and are not now; a forced push sends them."""
+    takes does not accept. gone, annotations_gone: conversations, and annotations on others, that
+    were at Stash once and are not now; they stay here, and a forced push sends them. elsewhere:
+    conversations and annotations that belong to another account or server of Stash; a push sends
+    them only where it is given their ids."""
 
     direction: Direction
     dry_run: bool
@@ -37,6 +40,8 @@ class SyncReport(Frozen):
     conflicts: tuple[Held, ...]
     refused: tuple[Held, ...]
     gone: int = 0
+    annotations_gone: int = 0
+    elsewhere: int = 0
     reward_model_id: str | None = None
     """Of the model that was brought here, in the library."""
 
@@ -52,6 +57,8 @@ class Tally:
     conflicts: list[Held] = field(default_factory=list)
     refused: list[Held] = field(default_factory=list)
     gone: int = 0
+    annotations_gone: int = 0
+    elsewhere: int = 0
 
     def trace(self, what: Literal["new", "changed", "unchanged"], count: int = 1) -> None:
         self.traces[what] = self.traces.get(what, 0) + count
@@ -63,7 +70,10 @@ class Tally:
         self.conflicts.append(Held(trace_id=trace_id, why=why))
 
     def refuse(self, trace_id: str, why: str) -> None:
-        self.refused.append(Held(trace_id=trace_id, why=why))
+        """Each once, however often it is met."""
+        held = Held(trace_id=trace_id, why=why)
+        if held not in self.refused:
+            self.refused.append(held)
 
     def report(self, reward_model_id: str | None = None) -> SyncReport:
         return SyncReport(
@@ -74,5 +84,7 @@ class Tally:
             conflicts=tuple(self.conflicts),
             refused=tuple(self.refused),
             gone=self.gone,
+            annotations_gone=self.annotations_gone,
+            elsewhere=self.elsewhere,
             reward_model_id=reward_model_id,
         )

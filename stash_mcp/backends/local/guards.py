@@ -8,6 +8,8 @@ from stash_mcp.models import Candidate, Run
 _EPSILON = 1e-9
 """Of scores from 0 to 1: what the arithmetic of floats adds or loses is no gain and no lack."""
 
+_IN_SAMPLE = "the conversations optimised on (in-sample)"
+
 
 @dataclass(frozen=True)
 class Version:
@@ -24,6 +26,8 @@ def held_back(run: Run) -> str | None:
         return "You are asked first."
     if not run.install.targets:
         return "The run named no skills folder for it."
+    if run.backend == "stash" and run.best_candidate is None:
+        return "Stash did not give the skill that it calls the best."
     if not run.best_candidate or run.seed_score is None or run.best_score is None:
         return "No proposal beat the seed."
     gained, measured = gain(run, run.seed_score, run.best_score)
@@ -38,7 +42,7 @@ def gain(run: Run, seed_score: float, best_score: float) -> tuple[float, str]:
     """Over the seed, and on what it was measured."""
     if run.heldout is not None:
         return run.heldout.gain, "held-out conversations"
-    return best_score - seed_score, "the conversations optimised on"
+    return best_score - seed_score, _IN_SAMPLE
 
 
 def worse_than(present: Version, new: Version) -> str | None:
@@ -52,7 +56,7 @@ def worse_than(present: Version, new: Version) -> str | None:
     if (asked.reward_model_id, asked.task_model) != (before.reward_model_id, before.task_model):
         return None
     pairs = ((_heldout(present), _heldout(new)), (_score(present), _score(new)))
-    names = ("held-out conversations", "the conversations optimised on")
+    names = ("held-out conversations", _IN_SAMPLE)
     for (old, score), measured in zip(pairs, names, strict=True):
         if old is None or score is None:
             continue

@@ -64,19 +64,19 @@ class Housekeeping(Workshop):
         The runs, their candidates and results stay in the library; their inputs and logs go.
         """
         before = self._clock() - timedelta(days=older_than_days)
-        installed = {installation.run_id for installation in self._manifest.all()}
-        old = [
+        installed = self._manifest.standing()
+        ended = [
             job
             for job in self._jobs.all(JobKind.GEPA)
             if job.finished_at is not None
             and job.finished_at <= before
-            and job.id not in installed
             and self._job_folder(job).path.exists()
         ]
+        old = [job for job in ended if job.id not in installed]
         return PruneReport(
             run_ids=tuple(job.id for job in old),
             bytes=sum(self._prune(job, dry_run) for job in old),
-            kept_installed=len(installed),
+            kept_installed=len(ended) - len(old),
             dry_run=dry_run,
         )
 

@@ -8,7 +8,7 @@ from stash_mcp.backends.base import TrainOrder
 from stash_mcp.backends.extras import require_extra
 from stash_mcp.backends.ids import refuse_stash_ids
 from stash_mcp.backends.local.workshop import Workshop
-from stash_mcp.checkpoints import pack, staged_folder, unpack, verify_checkpoint
+from stash_mcp.checkpoints import pack, staged_folder, unpack, verify_whole_checkpoint
 from stash_mcp.datasets.pairs import build_pairs
 from stash_mcp.errors import InputError, UnsupportedError
 from stash_mcp.models import JobKind, RewardModel, TrainRequest
@@ -16,6 +16,7 @@ from stash_mcp.rendering import render_steps
 from stash_mcp.storage.files import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, os_errors
 
 _NAME_CHARACTERS = 200
+_ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".gz", ".tar")
 
 
 class RewardModels(Workshop):
@@ -68,7 +69,7 @@ class RewardModels(Workshop):
         request = TrainRequest(base_model="(imported)", imported_from=path.name)
         with folder.created():
             _take(path, folder.model_path)
-            self._jobs.create(job_id, JobKind.TRAIN, name or path.name, request, result="{}")
+            self._jobs.create(job_id, JobKind.TRAIN, name or _name(path), request, result="{}")
         return self.get_reward_model(job_id)
 
     def export_reward_model(self, reward_model_id: str, path: Path) -> Path:
@@ -86,12 +87,20 @@ class RewardModels(Workshop):
         return views.reward_model(job).model_copy(update={"stalled": self._stalled(job)})
 
 
+def _name(path: Path) -> str:
+    """What a model is called after its folder or archive: the archive without its ending."""
+    if path.is_dir():
+        return path.name
+    ending = next((end for end in _ARCHIVE_ENDINGS if path.name.lower().endswith(end)), "")
+    return path.name[: len(path.name) - len(ending)] or path.name
+
+
 def _take(path: Path, into: Path) -> None:
     """A copy of the checkpoint at `path`, a folder or an archive of one, checked."""
     if not path.is_dir():
         unpack(path, into)
         return
-    verify_checkpoint(path)
+    verify_whole_checkpoint(path)
     with staged_folder(into) as folder, os_errors("copy", path):
         _copy(path, folder)
 

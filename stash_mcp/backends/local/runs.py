@@ -9,6 +9,7 @@ from stash_mcp.backends.base import RunOrder, StartedRun
 from stash_mcp.backends.claude_code import capped, check_command
 from stash_mcp.backends.extras import require_extra
 from stash_mcp.backends.ids import refuse_stash_ids
+from stash_mcp.backends.local.keys import keyless
 from stash_mcp.backends.local.workshop import Workshop
 from stash_mcp.backends.prices import can_be_capped, expected_cost_usd
 from stash_mcp.checkpoints import verify_checkpoint
@@ -114,7 +115,7 @@ class Runs(Workshop):
                 needs=needs,
             )
         self._start_for(needs)
-        return StartedRun(run=self.get_run(job_id), existing=False)
+        return StartedRun(run=self.get_run(job_id), existing=False, warnings=keyless(request))
 
     def _seeded(self, order: RunOrder) -> tuple[RunOrder, AdoptedSkill | None]:
         """The order with the name and the description of the skill that it starts from, and that

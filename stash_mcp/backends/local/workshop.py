@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from stash_mcp.backends.extras import has_extra
+from stash_mcp.backends.extras import has_extra, missing
 from stash_mcp.backends.local.told import ToldHere
-from stash_mcp.errors import MissingExtraError, NotReadyError, StorageError
+from stash_mcp.errors import NotReadyError, StorageError
 from stash_mcp.models import Job, JobKind, JobStatus
 from stash_mcp.runs.folder import JobFolder
 from stash_mcp.runs.launcher import ensure_worker, last_start, spawn_waiting_worker, worker_log
@@ -76,7 +76,7 @@ class Workshop:
         if start.alive:
             return None
         if not has_extra("local"):
-            return str(MissingExtraError("local", "Doing it"))
+            return str(missing("local", "Doing it"))
         if not has_variables(job.needs):
             return (
                 f"No worker is at work, and one that does it needs {', '.join(job.needs)} in its "

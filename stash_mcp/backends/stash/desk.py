@@ -5,7 +5,7 @@ answers that were given a moment ago.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -47,6 +47,10 @@ class Recent(Generic[S]):
             return job
         return None
 
+    def clear(self) -> None:
+        with self._lock:
+            self._jobs.clear()
+
     def keep(self, job: S) -> S:
         with self._lock:
             self._jobs[job.id] = (self._monotonic(), job)
@@ -56,20 +60,27 @@ class Recent(Generic[S]):
         return job
 
 
+def _as_they_are(client: StashClient, trace_ids: Sequence[str]) -> Sequence[str]:
+    return trace_ids
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """remote_runs: what the library knows of Stash's runs. project_dir: where a relative path
     starts. wish_of: what is to happen to the skill of an ordered run; refuses targets that are
-    unknown. fresh_seconds: for which an answer about a job counts as one of now. monotonic: seconds
-    that only grow.
+    unknown. start_lock: a file that is held while a run is started. fresh_seconds: for which an
+    answer about a job counts as one of now. monotonic: seconds that only grow. at_stash: puts
+    Stash's ids in the place of those of this library, before a training; see hybrid/sent.py.
     """
 
     remote_runs: RemoteRuns
     clock: Callable[[], datetime]
     project_dir: Path
     wish_of: Callable[[RunOrder], InstallWish]
+    start_lock: Path
     fresh_seconds: float = FRESH_SECONDS
     monotonic: Callable[[], float] = time.monotonic
+    at_stash: Callable[[StashClient, Sequence[str]], Sequence[str]] = _as_they_are
 
 
 class Desk:
@@ -81,14 +92,27 @@ class Desk:
         fresh = surroundings.fresh_seconds, surroundings.monotonic
         self._runs: Recent[RunShape] = Recent(*fresh)
         self._models: Recent[RewardModelShape] = Recent(*fresh)
+        self._told_by: StashClient | None = None
+        self._unread: str | None = None
+
+    def unreached(self) -> str | None:
+        """What the last list of runs or reward models left out, in words."""
+        return self._unread
 
     @property
     def _client(self) -> StashClient:
-        return self.door.client()
+        client = self.door.client()
+        if client is not self._told_by:
+            # Another address or key: what was told to the former one is not for this one.
+            self._told_by = client
+            self._runs.clear()
+            self._models.clear()
+        return client
 
     @property
-    def _remote_runs(self) -> RemoteRuns:
-        return self._around.remote_runs
+    def kept_runs(self) -> RemoteRuns:
+        """What the library knows of Stash's runs, as it is to who asks the one that is set."""
+        return self._around.remote_runs.at(self.door.server())
 
 
 def id_at_stash(id: str, noun: str) -> str:

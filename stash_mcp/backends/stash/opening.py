@@ -3,8 +3,10 @@
 import threading
 from collections.abc import Callable
 
+from stash_mcp.errors import InputError, StashAddressError
 from stash_mcp.settings import StashAccess
 from stash_mcp.stash import Limits, StashClient, open_client
+from stash_mcp.stash.address import address_of
 
 Opener = Callable[[StashAccess, Limits], StashClient]
 
@@ -31,6 +33,13 @@ class StashDoor:
     def has_key(self) -> bool:
         """InputError where the settings of Stash cannot be read."""
         return self._access().api_key is not None
+
+    def server(self) -> str | None:
+        """The base URL of the Stash that is set; None where the settings name none that is used."""
+        try:
+            return address_of(self._access()).server
+        except (InputError, StashAddressError):
+            return None
 
     def client(self) -> StashClient:
         """The same one as long as address and key stay; nothing is sent by this."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from stash_mcp.backends.base import RunOrder, TrainOrder
 from stash_mcp.backends.ids import is_stash, raw
+from stash_mcp.backends.stash.reach import can_reach
 from stash_mcp.errors import InputError, UnsupportedError
 from stash_mcp.models import AGENT_REFLECTION, BUILTIN_REFLECTION, CLAUDE_CODE
 from stash_mcp.stash.shapes import RunShape, RunStart, Training
@@ -13,7 +13,6 @@ from stash_mcp.stash.shapes import RunShape, RunStart, Training
 DEFAULT_METRIC_CALLS = 40
 DEFAULT_REFLECTION = "anthropic/claude-sonnet-5"
 """What Stash takes where nothing is given."""
-_LOOPBACK = ("localhost", "127.", "0.0.0.0", "::1", "[::1]")
 # Fields of a run's order that Stash has no place for, and why not.
 _NOT_AT_STASH = {
     "reflection_api_base": "it calls the reflection model by its name alone",
@@ -32,8 +31,11 @@ _NOT_AT_STASH = {
 }
 
 
-def run_start(order: RunOrder) -> RunStart:
-    """Raises UnsupportedError with every field that Stash cannot take."""
+def run_start(order: RunOrder, stash_host: str) -> RunStart:
+    """Raises UnsupportedError with every field that Stash cannot take.
+
+    stash_host: where Stash itself is; one in a network of its own reaches what is in there.
+    """
     given = [name for name in _NOT_AT_STASH if _is_given(order, name)]
     if given:
         reasons = "; ".join(f"{name}: {_NOT_AT_STASH[name]}" for name in given)
@@ -44,7 +46,7 @@ def run_start(order: RunOrder) -> RunStart:
         )
     _check_model("task_model", order.task_model)
     _check_model("reflection_model", order.reflection_model)
-    _check_reachable(order.task_api_base)
+    _check_reachable(order.task_api_base, stash_host)
     return RunStart(
         reward_model_id=raw(order.reward_model_id),
         task_model=order.task_model,
@@ -119,14 +121,8 @@ def _check_model(name: str, model: str) -> None:
         )
 
 
-def _check_reachable(url: str | None) -> None:
-    if url is None:
-        return
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        host = ""
-    if not host or host.startswith(_LOOPBACK):
+def _check_reachable(url: str | None, stash_host: str) -> None:
+    if url is not None and not can_reach(stash_host, url):
         raise UnsupportedError(
             f"Stash cannot reach a server at '{url}'.",
             "Give one that the internet reaches, or do the run on this machine. Nothing was sent.",

@@ -1,25 +1,28 @@
 """Reward models that Stash trains and keeps."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from stash_mcp.backends.base import TrainOrder
+from stash_mcp.backends.ids import STASH_PREFIX
 from stash_mcp.backends.stash import orders, views
 from stash_mcp.backends.stash.desk import id_at_stash
 from stash_mcp.backends.stash.traces import Traces
 from stash_mcp.errors import InputError
 from stash_mcp.models import RewardModel
 from stash_mcp.stash import download_weights
+from stash_mcp.stash.wording import left_out
 from stash_mcp.storage.files import os_errors, replace
 
 
 class RewardModels(Traces):
     def train_reward_model(self, order: TrainOrder) -> RewardModel:
-        """On the named conversations of Stash, or on all that it holds of this account."""
-        if order.trace_ids is None:
-            ids = [row.id for row in self._all_traces()]
-        else:
-            ids = orders.trained_on(order.trace_ids)
+        """On the named conversations, of Stash or of the library and sent there, or on all that
+        Stash holds of this account.
+        """
+        named = order.trace_ids
+        ids = self._all_ids() if named is None else self._at_stash(named)
         if not ids:
             raise InputError(
                 "There is no conversation in Stash to learn from.",
@@ -29,9 +32,14 @@ class RewardModels(Traces):
         asked = orders.training(order, name, ids, self._around.project_dir)
         return views.reward_model(self._models.keep(self._client.train(asked)))
 
+    def _at_stash(self, named: Sequence[str]) -> list[str]:
+        return orders.trained_on(self._around.at_stash(self._client, named))
+
     def list_reward_models(self) -> list[RewardModel]:
+        """Those that can be read; `unreached` names the others."""
         listed = self._client.list_reward_models()
-        return [views.reward_model(self._models.keep(shape)) for shape in listed]
+        self._unread = left_out(listed.unread, "reward model", STASH_PREFIX)
+        return [views.reward_model(self._models.keep(shape)) for shape in listed.rows]
 
     def get_reward_model(self, reward_model_id: str) -> RewardModel:
         id = id_at_stash(reward_model_id, "reward model")

@@ -1,14 +1,28 @@
 """GEPA runs that Stash does, and what it cannot do with them."""
 
 import contextlib
+from urllib.parse import urlsplit
 
 from stash_mcp.backends.base import LogPart, RunOrder, StartedRun, WaitingReflection
+from stash_mcp.backends.ids import STASH_PREFIX, raw
 from stash_mcp.backends.stash import orders, views
 from stash_mcp.backends.stash.desk import id_at_stash
 from stash_mcp.backends.stash.reward_models import RewardModels
-from stash_mcp.errors import NotFoundError, UnsupportedError
-from stash_mcp.models import Candidate, Event, Run, Submission
+from stash_mcp.errors import (
+    InputError,
+    LibraryBusyError,
+    NotFoundError,
+    StashAnswerError,
+    StashError,
+    StashNotFoundError,
+    UnsupportedError,
+)
+from stash_mcp.models import Candidate, Event, InstallWish, JobStatus, Run, Submission
+from stash_mcp.runs.remote import RemoteRuns
 from stash_mcp.stash.shapes import RunShape, RunStart
+from stash_mcp.stash.wording import left_out
+from stash_mcp.storage.database import BUSY_SECONDS
+from stash_mcp.storage.files import try_lock
 
 _OURS = ("install", "install_state", "install_note")
 """Of a run, what this library knows and Stash does not."""
@@ -16,76 +30,125 @@ _OURS = ("install", "install_state", "install_note")
 
 class Runs(RewardModels):
     def start_run(self, order: RunOrder) -> StartedRun:
-        """The person's wish for the skill is kept here, and followed from here."""
-        id_at_stash(order.reward_model_id, "reward model")
-        start = orders.run_start(order)
-        wish = self._around.wish_of(order)
-        known = None if order.new else self._unfinished_equal(start)
-        shape = self._runs.keep(known or self._client.start_run(start))
-        run = views.run(shape)
-        self._remote_runs.remember(run, views.candidates(shape), wish)
-        return StartedRun(run=self._with_wish(run), existing=known is not None)
+        """The person's wish for the skill is kept here, and followed from here.
 
-    def _unfinished_equal(self, start: RunStart) -> RunShape | None:
-        """One that is over may have had other comments to learn from; Stash does not tell."""
-        for shape in self._client.list_runs():
-            if not shape.is_final and orders.is_equal(start, shape):
-                return shape
-        return None
+        The newest equal run that is queued, running or has succeeded is returned, unless the order
+        is for a new one. Comments may have been added since it was started, which Stash does not
+        tell: who is answered so is told when it ended. The other way a second payment would go
+        unnoticed.
+        """
+        id_at_stash(order.reward_model_id, "reward model")
+        start = orders.run_start(order, self._host())
+        wish = self._around.wish_of(order)
+        # Two equal orders at once must not both find that there is none, and both be paid for.
+        with try_lock(self._around.start_lock, timeout=BUSY_SECONDS) as ours:
+            if not ours:
+                raise LibraryBusyError(
+                    "Another run is being started at Stash from this machine.",
+                    "Nothing was sent. List the runs, and do it again.",
+                )
+            return self._started(start, wish, new=order.new)
+
+    def _started(self, start: RunStart, wish: InstallWish, *, new: bool) -> StartedRun:
+        known = None if new else self._equal(start)
+        shape = self._runs.keep(self._whole(known or self._client.start_run(start)))
+        run, kept = views.run(shape), self.kept_runs
+        kept.remember(run, views.candidates(shape), wish)
+        return StartedRun(run=_with_wish(run, kept), existing=known is not None)
+
+    def _equal(self, start: RunStart) -> RunShape | None:
+        """The newest that does the same and has not failed."""
+        equal = [
+            shape
+            for shape in self._client.list_runs().rows
+            if shape.status != "failed" and orders.is_equal(start, shape)
+        ]
+        return max(equal, key=lambda shape: shape.created_at, default=None)
+
+    def _host(self) -> str:
+        """Stash's own; "" where none is set."""
+        return urlsplit(self.door.server() or "").hostname or ""
 
     def get_run(self, run_id: str) -> Run:
-        known = self._over(run_id)
-        return known or self._with_wish(views.run(self._shape(run_id)))
+        """As it was last seen, with the reason, where it is of another Stash than the one that is
+        set, or not found by this account.
+        """
+        kept = self.kept_runs
+        known = _settled(kept, run_id)
+        if known is not None:
+            return known
+        try:
+            return _with_wish(views.run(self._shape(run_id)), kept)
+        except StashNotFoundError:
+            kept.lose(run_id)
+            lost = kept.find(run_id)
+            if lost is None:
+                raise
+            return lost
 
     def list_runs(self) -> list[Run]:
-        runs = []
-        for shape in self._client.list_runs():
-            self._note(self._runs.keep(shape))
-            runs.append(self._with_wish(views.run(shape)))
+        """Those that can be read; `unreached` names the others."""
+        runs, kept = [], self.kept_runs
+        listed = self._client.list_runs()
+        self._unread = left_out(listed.unread, "run", STASH_PREFIX)
+        for shape in listed.rows:
+            if _has_best(shape):
+                _note(self._runs.keep(shape), kept)
+            runs.append(_with_wish(views.run(shape), kept))
         return runs
 
     def list_candidates(self, run_id: str) -> list[Candidate]:
         """None until the run has succeeded: Stash gives them at the end."""
-        if self._over(run_id) is not None:
-            return self._remote_runs.candidates(run_id)
-        return views.candidates(self._shape(run_id))
+        kept = self.kept_runs
+        if _settled(kept, run_id) is not None:
+            return kept.candidates(run_id)
+        try:
+            return views.candidates(self._shape(run_id))
+        except StashNotFoundError:
+            if kept.find(run_id) is None:
+                raise
+            return kept.candidates(run_id)
 
-    def remember(self, run_id: str) -> None:
-        """Know this run from now on without asking, as what is installed from it needs."""
-        shape = self._shape(run_id)
-        self._remote_runs.remember(views.run(shape), views.candidates(shape))
+    def check_skill(self, run_id: str, best: str) -> None:
+        """Raise StashAnswerError where the SKILL.md that Stash gives for the run is another text
+        than `best`, but for line ends. Where Stash cannot be asked nothing is checked.
+        """
+        try:
+            text = self._client.skill(raw(run_id))
+        except (StashError, InputError):
+            return
+        if _plain(text) != _plain(best):
+            raise StashAnswerError(
+                f"Stash gives two texts as the best skill of '{run_id}': one with the run, and "
+                "another one as its SKILL.md.",
+                "Read the candidates, and name the one to install by its number.",
+            )
 
     def events(self, job_id: str, *, after: int = 0) -> list[Event]:
         """Stash tells none."""
         return []
 
-    def _over(self, run_id: str) -> Run | None:
-        """A run that is known here and over: it does not change any more."""
-        id_at_stash(run_id, "run")
-        known = self._remote_runs.find(run_id)
-        return known if known is not None and known.status.is_final else None
-
     def _shape(self, run_id: str) -> RunShape:
-        id = id_at_stash(run_id, "run")
+        id, client = id_at_stash(run_id, "run"), self._client
         if id in self._models:
             # Runs and trainings are looked up by one id; this saves a question.
             raise NotFoundError(f"'{run_id}' is a reward model.", "Look at it as that.")
         known = self._runs.find(id)
-        if known is not None:
-            return known
-        shape = self._runs.keep(self._client.get_run(id))
-        self._note(shape)
+        shape = self._whole(known or client.get_run(id))
+        if shape is not known:
+            _note(self._runs.keep(shape), self.kept_runs)
         return shape
 
-    def _note(self, shape: RunShape) -> None:
-        self._remote_runs.seen(views.run(shape), views.candidates(shape))
-
-    def _with_wish(self, run: Run) -> Run:
-        known = self._remote_runs.find(run.id)
-        if known is None:
-            return run
-        kept = {name: getattr(known, name) for name in _OURS}
-        return run.model_copy(update=kept)
+    def _whole(self, shape: RunShape) -> RunShape:
+        """With Stash's SKILL.md as the best skill, where the run comes without one. In Stash the
+        two are one text: the whole file, its frontmatter included.
+        """
+        if _has_best(shape):
+            return shape
+        try:
+            return shape.model_copy(update={"best_skill": self._client.skill(shape.id)})
+        except StashNotFoundError:
+            return shape
 
     # --- what it cannot do ---
 
@@ -115,6 +178,38 @@ class Runs(RewardModels):
 
     def submit_reflection(self, submission: Submission) -> Run:
         raise _asks_no_agent(submission.run_id)
+
+
+def _settled(kept: RemoteRuns, run_id: str) -> Run | None:
+    """A run that is known here and is not to be asked for: it is over, with all that comes of it,
+    or it is of another Stash.
+    """
+    id_at_stash(run_id, "run")
+    known = kept.find(run_id)
+    if known is None or kept.is_elsewhere(run_id):
+        return known
+    succeeded = known.status is JobStatus.SUCCEEDED
+    is_whole = known.best_candidate is not None if succeeded else known.status.is_final
+    return known if is_whole else None
+
+
+def _has_best(shape: RunShape) -> bool:
+    return shape.status != "succeeded" or shape.best_skill is not None
+
+
+def _note(shape: RunShape, kept: RemoteRuns) -> None:
+    kept.seen(views.run(shape), views.candidates(shape))
+
+
+def _with_wish(run: Run, kept: RemoteRuns) -> Run:
+    known = None if kept.is_elsewhere(run.id) else kept.find(run.id)
+    if known is None:
+        return run
+    return run.model_copy(update={name: getattr(known, name) for name in _OURS})
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").rstrip()
 
 
 def _cannot_cancel(job_id: str) -> UnsupportedError:

@@ -1,14 +1,15 @@
 """Conversations and annotations that lie in Stash."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from stash_mcp.backends.base import AnnotationDraft, ImportReport, TraceDetail, TracePage
-from stash_mcp.backends.ids import shown
+from stash_mcp.backends.ids import STASH_PREFIX, shown
 from stash_mcp.backends.stash import views
 from stash_mcp.backends.stash.desk import Desk, id_at_stash
 from stash_mcp.errors import InputError, StashAnswerError, UnsupportedError
 from stash_mcp.models import Annotation
+from stash_mcp.stash.address import is_id
 from stash_mcp.stash.client import MAX_PAGE
 from stash_mcp.stash.shapes import (
     AnnotationChange,
@@ -17,7 +18,9 @@ from stash_mcp.stash.shapes import (
     QuoteShape,
     TracePageShape,
     TraceSummaryShape,
+    Unread,
 )
+from stash_mcp.stash.wording import left_out
 from stash_mcp.traces.annotations import check_annotation, export_annotation, make_annotation
 from stash_mcp.traces.formats import AUTO, FORMATS, parse_traces
 from stash_mcp.traces.stash import export_trace
@@ -75,28 +78,48 @@ class Traces(Desk):
         """Newest first. Stash does not search: with `text` or `commented` all are gone through."""
         if text is None and commented is None and limit <= MAX_PAGE:
             page = self._client.list_traces(limit=limit, offset=offset)
-            return TracePage(traces=tuple(map(views.summary, page.traces)), total=page.total)
-        found = [row for row in self._all_traces() if _fits(row, text, commented)]
+            return TracePage(
+                traces=tuple(map(views.summary, page.traces)),
+                total=page.total,
+                unread=len(page.unread),
+                missing=_missing(page.unread),
+            )
+        odd: list[Unread] = []
+        found = [row for row in self._all_traces(odd) if _fits(row, text, commented)]
         part = islice(found, offset, offset + limit)
-        return TracePage(traces=tuple(map(views.summary, part)), total=len(found))
+        return TracePage(
+            traces=tuple(map(views.summary, part)), total=len(found), missing=_missing(odd)
+        )
 
-    def _all_traces(self) -> Iterator[TraceSummaryShape]:
-        """Newest first, each once; page by page."""
+    def _all_traces(self, odd: list[Unread]) -> Iterator[TraceSummaryShape]:
+        """Newest first, each once; page by page. What cannot be read is added to `odd`."""
         seen: set[str] = set()
         offset, total = 0, 1
         while offset < total:
             page: TracePageShape = self._client.list_traces(limit=MAX_PAGE, offset=offset)
             new = [row for row in page.traces if row.id not in seen]
-            if not new:
+            unread = [row for row in page.unread if row not in odd]
+            if not (new or unread):
                 # It promises more than it has.
                 return
             yield from new
             seen |= {row.id for row in new}
-            offset, total = offset + len(page.traces), page.total
+            odd += unread
+            offset, total = offset + len(page.traces) + len(page.unread), page.total
+
+    def _all_ids(self) -> list[str]:
+        """Also of those whose other fields cannot be read here: they lie at Stash all the same."""
+        odd: list[Unread] = []
+        ids = [row.id for row in self._all_traces(odd)]
+        return ids + [row.id for row in odd if row.id is not None and is_id(row.id)]
 
     def get_trace(self, trace_id: str) -> TraceDetail:
         shape = self._client.get_trace(id_at_stash(trace_id, "conversation"))
-        return TraceDetail(trace=views.trace(shape), annotations=views.annotations(shape))
+        return TraceDetail(
+            trace=views.trace(shape),
+            annotations=views.annotations(shape),
+            missing=left_out(shape.unread, "annotation", STASH_PREFIX),
+        )
 
     def annotate(self, draft: AnnotationDraft) -> Annotation:
         if draft.author is not None:
@@ -162,6 +185,10 @@ def _text(data: bytes) -> str:
         raise InputError(
             "The conversations are not UTF-8 text.", "Save them as UTF-8. Nothing was sent."
         ) from error
+
+
+def _missing(unread: Sequence[Unread]) -> str | None:
+    return left_out(unread, "conversation", STASH_PREFIX)
 
 
 def _fits(row: TraceSummaryShape, text: str | None, commented: bool | None) -> bool:

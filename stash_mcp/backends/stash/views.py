@@ -5,6 +5,7 @@ the numbers of Stash are. What Stash does not tell stays None.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -24,7 +25,6 @@ from stash_mcp.models import (
     TrainMetrics,
 )
 from stash_mcp.redaction import redact
-from stash_mcp.stash.answers import shown as in_one_line
 from stash_mcp.stash.shapes import (
     AnnotationShape,
     JobShape,
@@ -33,6 +33,7 @@ from stash_mcp.stash.shapes import (
     TraceShape,
     TraceSummaryShape,
 )
+from stash_mcp.stash.wording import shown as in_one_line
 
 
 def summary(shape: TraceSummaryShape) -> TraceSummary:
@@ -125,21 +126,41 @@ def reward_model(shape: RewardModelShape) -> RewardModel:
 
 
 def candidates(shape: RunShape) -> list[Candidate]:
-    """Numbered by their place; the seed is 0. They come only at the end."""
-    if shape.candidates is not None:
-        pairs = [(row.skill, row.score) for row in shape.candidates]
-    else:
-        ends = ((shape.seed_skill, shape.seed_score), (shape.best_skill, shape.best_score))
-        pairs = [(skill, score) for skill, score in ends if skill is not None and score is not None]
+    """Numbered by their place; the seed is 0. They come only at the end.
+
+    Where Stash's list has another one at its head than what it calls the seed, the seed is put
+    before it, and where it lacks what it calls the best, that is added at its end. One without a
+    text or a score is left out, and those after it keep their numbers. The scores of the seed and
+    of the best stand beside the list too, and are taken from there.
+    """
+    ends = ((shape.best_skill, shape.best_score), (shape.seed_skill, shape.seed_score))
+    told = {skill: score for skill, score in ends if score is not None}
     return [
         Candidate(number=number, skill=skill, score=score)
-        for number, (skill, score) in enumerate(pairs)
+        for number, (skill, given) in enumerate(_listed(shape))
+        if skill is not None and (score := told.get(skill) if given is None else given) is not None
     ]
+
+
+def _listed(shape: RunShape) -> list[tuple[str | None, float | None]]:
+    """Texts and scores by number, with None for what is not known."""
+    rows = [(row.skill, row.score) for row in shape.candidates or ()]
+    head = rows[0][0] if rows else None
+    if not rows or (shape.seed_skill is not None and head != shape.seed_skill):
+        same = [row for row in rows if row[0] == shape.seed_skill]
+        seed = same[0] if same else (shape.seed_skill, shape.seed_score)
+        others = [row for row in rows if row is not seed]
+        # One at the head that cannot be read is the seed, by the contract.
+        rows = [seed, *(others[1:] if head is None and not same else others)]
+    if shape.best_skill is not None and shape.best_skill not in [text for text, _ in rows]:
+        rows.append((shape.best_skill, shape.best_score))
+    return rows
 
 
 def run(shape: RunShape) -> Run:
     """Without what this library knows of its installation."""
-    best = _best(shape)
+    listed = candidates(shape)
+    best, scores = _best(shape, listed), _scores(shape, listed)
     return Run(
         id=shown(shape.id),
         backend="stash",
@@ -155,11 +176,11 @@ def run(shape: RunShape) -> Run:
         progress=None,
         skill_name=shape.skill_name,
         skill_description=shape.skill_description,
-        seed_score=shape.seed_score,
-        best_score=shape.best_score,
+        seed_score=scores.seed,
+        best_score=scores.best,
         best_candidate=None if best is None else best.number,
         heldout=None,
-        verdict=_verdict(shape, best),
+        verdict=_verdict(shape, best, scores),
         stop_reason=None,
         partial=False,
         heartbeat_at=None,
@@ -174,22 +195,42 @@ def run(shape: RunShape) -> Run:
     )
 
 
-def _best(shape: RunShape) -> Candidate | None:
+class _Scores(NamedTuple):
+    seed: float | None
+    best: float | None
+
+
+def _scores(shape: RunShape, listed: Sequence[Candidate]) -> _Scores:
+    """Those that Stash gives the run itself; for one that it leaves out, the candidate's."""
+    by_text = {row.skill: row.score for row in reversed(listed)}
+    seed = by_text.get(shape.seed_skill or "")
+    best = by_text.get(shape.best_skill or "")
+    return _Scores(
+        seed if shape.seed_score is None else shape.seed_score,
+        best if shape.best_score is None else shape.best_score,
+    )
+
+
+def _best(shape: RunShape, listed: Sequence[Candidate]) -> Candidate | None:
     """The candidate that Stash calls the best, by its text; the earliest of equal ones."""
     if shape.status != "succeeded":
         return None
-    same: Sequence[Candidate] = [row for row in candidates(shape) if row.skill == shape.best_skill]
-    return same[0] if same else None
+    return next((row for row in listed if row.skill == shape.best_skill), None)
 
 
-def _verdict(shape: RunShape, best: Candidate | None) -> str | None:
+def _verdict(shape: RunShape, best: Candidate | None, scores: _Scores) -> str | None:
     if shape.status != "succeeded":
         return None
-    seed, score = shape.seed_score, shape.best_score
+    seed, score = scores
     if seed is None or score is None:
         return "Unproven: Stash gave no scores of its seed and its best."
-    if score <= seed or best is None or best.number == 0:
-        return f"No improvement: no proposal of Stash's run beat the seed ({seed:.3f})."
+    if score <= seed or (shape.best_skill is not None and shape.best_skill == shape.seed_skill):
+        return f"No improvement: no proposal of Stash's run beat the seed (in-sample {seed:.3f})."
+    if best is None:
+        return (
+            f"Unproven: Stash says that the score rose from {seed:.3f} to {score:.3f} (in-sample), "
+            "and does not give the skill that it calls the best."
+        )
     return (
         "Unproven: in-sample alone. On the conversations that it was optimised on the score rose "
         f"from {seed:.3f} to {score:.3f}; Stash holds none out, and a best of several always looks "

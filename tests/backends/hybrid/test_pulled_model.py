@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,15 @@ def model_id(sides: BothSides, tmp_path: Path) -> str:
 def leftovers(sides: BothSides) -> list[str]:
     folder = sides.stage.settings.reward_models_dir
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def downloads(sides: BothSides) -> list[Path]:
+    return list((sides.stage.settings.home / "downloads").iterdir())
+
+
+def flipped(data: bytes) -> bytes:
+    """One bit of the checksum, which stands before the four bytes of the size."""
+    return data[:-8] + bytes([data[-8] ^ 1]) + data[-7:]
 
 
 @pytest.mark.parametrize("streams", [False, True])
@@ -120,3 +130,52 @@ def test_a_model_that_was_spoilt_here_is_fetched_again(sides: BothSides, model_i
     (sides.stage.settings.reward_models_dir / local / "model" / "config.json").unlink()
     assert sides.pull(reward_model=model_id).reward_model_id == local
     assert len(sides.backend.list_reward_models()) == 1
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(
+    "spoil",
+    [lambda data: data[:-20], lambda data: data[:-1], lambda data: data + b"x", flipped],
+    ids=["cut", "cut by one", "longer", "bent"],
+)
+def test_a_damaged_archive_is_dropped_and_the_next_pull_fetches_another(
+    sides: BothSides, model_id: str, streams: bool, spoil: Callable[[bytes], bytes]
+) -> None:
+    world, storage = sides.stash.world, sides.stash.storage
+    world.streams_weights = streams
+    good = storage.data
+    world.weights = storage.data = spoil(good)
+    with pytest.raises(CheckpointError) as caught:
+        sides.pull(reward_model=model_id)
+    assert f"The archive of the reward model stash:{model_id} is not a" in caught.value.problem
+    assert "is damaged: fetch it again with another pull" in caught.value.fix
+    assert (leftovers(sides), sides.backend.list_reward_models()) == ([], [])
+    assert [path.name for path in downloads(sides) if path.suffix != ".lock"] == []
+    world.weights = storage.data = good
+    assert sides.pull(reward_model=model_id).reward_model_id
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("tokenizer_config.json", '{"stash_input_version": 4}', "stash_input_version 4, which is"),
+        ("tokenizer_config.json", '{"truncation_side": "right"}', "truncation_side 'right'"),
+        ("reward_stats.json", "{}", "reward_stats.json of stash:"),
+        ("config.json", "[]", "config.json of stash:"),
+        ("pytorch_model.bin", "", "which can run code"),
+    ],
+)
+def test_what_is_wrong_in_a_pulled_model_is_told_of_the_model_and_of_no_folder(
+    sides: BothSides, model_id: str, tmp_path: Path, file: str, content: str, said: str
+) -> None:
+    (tmp_path / "made" / "model" / file).write_text(content, encoding="utf-8")
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        tar.add(tmp_path / "made" / "model", "reward-model")
+    sides.stash.storage.data = buffer.getvalue()
+    with pytest.raises(CheckpointError) as caught:
+        sides.pull(reward_model=model_id)
+    assert said in caught.value.problem
+    assert f"stash:{model_id}" in caught.value.problem
+    assert str(tmp_path) not in caught.value.problem
+    assert leftovers(sides) == []
