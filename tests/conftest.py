@@ -21,6 +21,12 @@ _TESTS = Path(__file__).parent
 _REPOSITORY = _TESTS.parent
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: a third of the time is waiting for other processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What goes through the whole program takes longest: first, so that nobody waits for it alone
     at the end."""
