@@ -3,8 +3,8 @@ skill, and when the unfinished ones are looked at next.
 
 The times are in the library, so that of several processes one looks, and a restart goes on where
 it was. Looks become rarer, from seconds to minutes. A run that the account that asks does not find
-is looked at ever more seldom, up to once a day: the key may be another one by then. So no mark of
-the account is kept, which could only be made of the key.
+is looked at ever more seldom, up to once a day: the key may be another one by then. So the account
+need not be known.
 
 A run is of one Stash, which is known by its address. What `at` gives asks and changes those of one
 address alone. A run whose address is not known, from before it was kept, is taken for one of them.
