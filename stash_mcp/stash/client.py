@@ -29,10 +29,9 @@ from stash_mcp.stash.lines import Odd, lines
 from stash_mcp.stash.matching import is_annotation_of, is_start_of, is_training_of
 from stash_mcp.stash.rows import Rows, read_line
 from stash_mcp.stash.sender import Look, Sender, Sleep, Uniform
+from stash_mcp.stash.sent import AnnotationChange, AnnotationStart, RunStart, Training
 from stash_mcp.stash.shapes import (
-    AnnotationChange,
     AnnotationShape,
-    AnnotationStart,
     ExportedAnnotationShape,
     FormatShape,
     Holding,
@@ -40,10 +39,8 @@ from stash_mcp.stash.shapes import (
     Listed,
     RewardModelShape,
     RunShape,
-    RunStart,
     TracePageShape,
     TraceShape,
-    Training,
     Unread,
 )
 from stash_mcp.stash.states import not_there, not_trained

@@ -5,14 +5,8 @@
 
 from datetime import datetime
 
-from stash_mcp.stash.shapes import (
-    AnnotationShape,
-    AnnotationStart,
-    RewardModelShape,
-    RunShape,
-    RunStart,
-    Training,
-)
+from stash_mcp.stash.sent import AnnotationStart, RunStart, Training
+from stash_mcp.stash.shapes import AnnotationShape, RewardModelShape, RunShape
 
 _COMPARED = {"name", "base_model", "epochs", "max_pairs"}
 

@@ -1,4 +1,4 @@
-"""The objects of Stash's REST interface: frozen, tolerant of more fields, strict about types.
+"""What Stash's REST interface answers with: frozen, tolerant of more fields, strict about types.
 
 What older servers leave out is optional. Ids can stand in a path and in a file's name. A null where
 nothing is lost by it counts as what it stands for.
@@ -266,46 +266,6 @@ class WeightsUrlShape(Shape):
 
     def __repr_args__(self) -> list[tuple[str | None, Any]]:
         return [("url", MASK)]
-
-
-# --- what is sent ---
-
-
-class RunStart(Shape):
-    """What is left out takes the server's default."""
-
-    reward_model_id: str
-    task_model: str | None = None
-    task_api_base: str | None = None
-    reflection_model: str | None = None
-    max_metric_calls: int | None = None
-
-
-class Training(Shape):
-    """`trace_ids` are Stash's own, one at least."""
-
-    name: str
-    trace_ids: tuple[str, ...]
-    base_model: str | None = None
-    epochs: int | None = None
-    max_pairs: int | None = None
-    training_config: dict[str, JsonValue] | None = None
-
-
-class AnnotationStart(Shape):
-    step_id: str | None = None
-    rating: Literal[1, -1] | None = None
-    comment: str | None = None
-    quote: QuoteShape | None = None
-
-
-class AnnotationChange(Shape):
-    """Only the fields that were given are sent: null is a value here."""
-
-    rating: Literal[1, -1] | None = None
-    comment: str | None = None
-    label_error: bool | None = None
-    label_error_note: str | None = None
 
 
 FORMATS = TypeAdapter(tuple[FormatShape, ...])

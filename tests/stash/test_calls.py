@@ -21,13 +21,8 @@ from stash_mcp.errors import (
 )
 from stash_mcp.stash import StashClient
 from stash_mcp.stash.client import MAX_PAGE
-from stash_mcp.stash.shapes import (
-    AnnotationChange,
-    AnnotationStart,
-    QuoteShape,
-    RunStart,
-    Training,
-)
+from stash_mcp.stash.sent import AnnotationChange, AnnotationStart, RunStart, Training
+from stash_mcp.stash.shapes import QuoteShape
 
 
 def test_formats_are_those_that_an_import_takes(client: StashClient) -> None:

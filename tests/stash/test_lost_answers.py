@@ -14,7 +14,7 @@ from stash_mcp.errors import (
     StashUnreachableError,
 )
 from stash_mcp.stash import Limits, StashClient
-from stash_mcp.stash.shapes import AnnotationStart, RunStart, Training
+from stash_mcp.stash.sent import AnnotationStart, RunStart, Training
 
 LOST = [
     Odd(after_effect=True, reset=True),

@@ -20,7 +20,8 @@ from stash_mcp.errors import StashAnswerError, StashMisfitError, StashUncertainE
 from stash_mcp.stash import StashClient
 from stash_mcp.stash.connection import Stream
 from stash_mcp.stash.lines import lines
-from stash_mcp.stash.shapes import AnnotationStart, RunStart, Training, Unread
+from stash_mcp.stash.sent import AnnotationStart, RunStart, Training
+from stash_mcp.stash.shapes import Unread
 
 ROWS = 3
 

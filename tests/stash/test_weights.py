@@ -28,7 +28,7 @@ from stash_mcp.errors import (
 from stash_mcp.settings import StashAccess
 from stash_mcp.stash import Limits, StashClient, download_weights, open_client
 from stash_mcp.stash.address import address_of
-from stash_mcp.stash.shapes import Training
+from stash_mcp.stash.sent import Training
 from stash_mcp.storage.files import try_lock
 
 

@@ -11,7 +11,7 @@ from stash_mcp.backends.hybrid import Hybrid, SyncReport
 from stash_mcp.backends.local import LocalBackend
 from stash_mcp.models import Annotation
 from stash_mcp.stash import Limits, StashClient
-from stash_mcp.stash.shapes import AnnotationStart
+from stash_mcp.stash.sent import AnnotationStart
 from support.staging import Stage
 from support.stash_calls import client_of
 

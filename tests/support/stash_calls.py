@@ -8,14 +8,8 @@ from stand_in_stash import StandIn
 
 from stash_mcp.settings import StashAccess
 from stash_mcp.stash import Limits, StashClient, open_client
-from stash_mcp.stash.shapes import (
-    AnnotationChange,
-    AnnotationStart,
-    ImportShape,
-    RunShape,
-    RunStart,
-    Training,
-)
+from stash_mcp.stash.sent import AnnotationChange, AnnotationStart, RunStart, Training
+from stash_mcp.stash.shapes import ImportShape, RunShape
 
 
 def client_of(stash: StandIn, key: str, limits: Limits = Limits()) -> StashClient:  # noqa: B008

@@ -17,7 +17,7 @@ from stash_mcp.backends.hybrid import Rescore, rescore
 from stash_mcp.checkpoints import pack
 from stash_mcp.errors import InputError, NotFoundError, StashNotReadyError
 from stash_mcp.models import JobStatus, Run
-from stash_mcp.stash.shapes import AnnotationStart, RunStart, Training
+from stash_mcp.stash.sent import AnnotationStart, RunStart, Training
 from stash_mcp.worker.drain import drain
 
 COUNT = 6

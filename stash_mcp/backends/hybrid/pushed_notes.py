@@ -18,13 +18,8 @@ from stash_mcp.errors import (
     StashUncertainError,
 )
 from stash_mcp.models import Annotation
-from stash_mcp.stash.shapes import (
-    AnnotationChange,
-    AnnotationShape,
-    AnnotationStart,
-    QuoteShape,
-    TraceShape,
-)
+from stash_mcp.stash.sent import AnnotationChange, AnnotationStart
+from stash_mcp.stash.shapes import AnnotationShape, QuoteShape, TraceShape
 from stash_mcp.storage.sync import SyncedAnnotation
 
 BATCH_TRACES = 100

@@ -8,7 +8,8 @@ from stash_mcp.backends.ids import is_stash, raw
 from stash_mcp.backends.stash.reach import can_reach
 from stash_mcp.errors import InputError, UnsupportedError
 from stash_mcp.models import AGENT_REFLECTION, BUILTIN_REFLECTION, CLAUDE_CODE
-from stash_mcp.stash.shapes import RunShape, RunStart, Training
+from stash_mcp.stash.sent import RunStart, Training
+from stash_mcp.stash.shapes import RunShape
 
 DEFAULT_METRIC_CALLS = 40
 DEFAULT_REFLECTION = "anthropic/claude-sonnet-5"

@@ -19,7 +19,8 @@ from stash_mcp.errors import (
 )
 from stash_mcp.models import Candidate, Event, InstallWish, JobStatus, Run, Submission
 from stash_mcp.runs.remote import RemoteRuns
-from stash_mcp.stash.shapes import RunShape, RunStart
+from stash_mcp.stash.sent import RunStart
+from stash_mcp.stash.shapes import RunShape
 from stash_mcp.stash.wording import left_out
 from stash_mcp.storage.database import BUSY_SECONDS
 from stash_mcp.storage.files import try_lock

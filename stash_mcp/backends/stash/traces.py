@@ -11,10 +11,9 @@ from stash_mcp.errors import InputError, StashAnswerError, UnsupportedError
 from stash_mcp.models import Annotation
 from stash_mcp.stash.address import is_id
 from stash_mcp.stash.client import MAX_PAGE
+from stash_mcp.stash.sent import AnnotationChange, AnnotationStart
 from stash_mcp.stash.shapes import (
-    AnnotationChange,
     AnnotationShape,
-    AnnotationStart,
     QuoteShape,
     TracePageShape,
     TraceSummaryShape,

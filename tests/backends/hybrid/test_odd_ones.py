@@ -15,7 +15,7 @@ from stash_mcp.backends.base import AnnotationDraft
 from stash_mcp.backends.hybrid import SyncReport
 from stash_mcp.backends.hybrid.remote import FEW
 from stash_mcp.errors import StashError
-from stash_mcp.stash.shapes import AnnotationChange
+from stash_mcp.stash.sent import AnnotationChange
 
 Change = Callable[[Any], Any]
 

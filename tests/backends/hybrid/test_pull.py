@@ -6,7 +6,7 @@ from support.both_sides import BothSides, talk
 from stash_mcp.backends.base import AnnotationDraft
 from stash_mcp.backends.hybrid.remote import FEW
 from stash_mcp.errors import NotFoundError
-from stash_mcp.stash.shapes import AnnotationChange
+from stash_mcp.stash.sent import AnnotationChange
 
 
 def test_conversations_and_annotations_come_here_as_they_are(sides: BothSides) -> None:

@@ -13,7 +13,7 @@ from support.stash_calls import trained
 from stash_mcp.backends.base import RunOrder
 from stash_mcp.checkpoints import pack
 from stash_mcp.errors import CheckpointError, StashAnswerError, StashNotReadyError
-from stash_mcp.stash.shapes import Training
+from stash_mcp.stash.sent import Training
 
 
 def archive(folder: Path) -> bytes:
