@@ -4,7 +4,10 @@ An annotation's id is made from its content, so importing a file again, or an ex
 library, changes nothing. Whether a label was flagged as wrong is not part of that.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+
+from pydantic import JsonValue
 
 from stash_mcp.errors import AnnotationError
 from stash_mcp.models import Annotation, Quote, Rating, Step, Trace
@@ -16,15 +19,22 @@ from stash_mcp.traces.stash import json_line
 _RATINGS: dict[int, Rating] = {1: 1, -1: -1}
 
 
-def parse_annotations(data: bytes) -> list[Annotation]:
+TimeOf = Callable[[Annotation], datetime]
+"""The time of an annotation that has none yet; with a time zone."""
+
+_NO_TIME = datetime.min.replace(tzinfo=UTC)
+
+
+def parse_annotations(data: bytes, time_of: TimeOf) -> list[Annotation]:
     """The annotations of a JSONL file, in its order; at least one.
 
-    `trace_external_id` wins over `trace_id`. AnnotationError with line and field for what cannot
-    be read; whether each fits its trace is for `check_annotation`.
+    `trace_external_id` wins over `trace_id`; `time_of` is asked where there is no `created_at`.
+    AnnotationError with line and field for what cannot be read; whether each fits its trace is for
+    `check_annotation`.
     """
     ids = ContentIds("a")
     rows = read_rows(data, AnnotationError)
-    return [_annotation(record_of(row, AnnotationError), ids) for row in rows]
+    return [_annotation(record_of(row, AnnotationError), ids, time_of) for row in rows]
 
 
 def make_annotation(
@@ -136,7 +146,15 @@ def _misfit(annotation: Annotation, problem: str, fix: str) -> AnnotationError:
     return AnnotationError(f"The annotation on {target} {problem}.", f"{fix} Nothing was stored.")
 
 
-def _annotation(record: Record, ids: ContentIds) -> Annotation:
+def said(annotation: Annotation) -> dict[str, JsonValue]:
+    """What it says and of what, without when and whether it was flagged."""
+    return annotation.model_dump(
+        mode="json", exclude={"id", "label_error", "label_error_note", "created_at"}
+    )
+
+
+def _annotation(record: Record, ids: ContentIds, time_of: TimeOf) -> Annotation:
+    moment = _created_at(record)
     annotation = Annotation(
         id="",
         trace_id=record.optional_text("trace_external_id") or record.text("trace_id"),
@@ -147,8 +165,10 @@ def _annotation(record: Record, ids: ContentIds) -> Annotation:
         label_error=record.flag("label_error"),
         label_error_note=record.optional_text("label_error_note"),
         author=record.optional_text("author"),
-        created_at=_created_at(record),
+        created_at=moment or _NO_TIME,
     )
+    if moment is None:
+        annotation = annotation.model_copy(update={"created_at": _utc(time_of(annotation))})
     return _identified(annotation, ids)
 
 
@@ -181,22 +201,23 @@ def _quote(record: Record) -> Quote | None:
     )
 
 
-def _created_at(record: Record) -> datetime:
-    text = record.text("created_at")
+def _created_at(record: Record) -> datetime | None:
+    text = record.optional_text("created_at")
+    if text is None:
+        return None
     try:
         return _utc(datetime.fromisoformat(text))
     except (ValueError, OverflowError) as error:
         raise record.wrong(
             "created_at",
             f"{text[:40]!r} is not a time",
-            "Use ISO 8601, such as 2026-01-31T12:00:00+00:00.",
+            "Use ISO 8601 with a time zone, such as 2026-01-31T12:00:00+00:00, or leave it out for "
+            "the time of the import.",
         ) from error
 
 
 def _identified(annotation: Annotation, ids: ContentIds) -> Annotation:
-    content = annotation.model_dump(
-        mode="json", exclude={"id", "label_error", "label_error_note", "created_at"}
-    )
+    content = said(annotation)
     content["created_at"] = annotation.created_at.isoformat()
     return annotation.model_copy(update={"id": ids.next_id(content)})
 

@@ -1,5 +1,6 @@
 """Conversations and annotations through the local backend."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -95,6 +96,37 @@ def test_importing_the_same_again_changes_nothing(stage: Stage) -> None:
     report = stage.backend.import_traces(exported, annotations="\n".join(before[1]).encode())
     assert (report.unchanged, report.annotations_added) == (12, 0)
     assert kept(stage) == before
+
+
+def undated(*notes: dict[str, object]) -> bytes:
+    return jsonl([{key: row[key] for key in row if key != "created_at"} for row in notes])
+
+
+def test_annotations_without_a_time_get_that_of_their_import_and_keep_their_order(
+    stage: Stage,
+) -> None:
+    stage.conversations(2)
+    clean = len(kept(stage)[1])
+    said = ["Zebra first.", "Then the ant.", "Zebra first."]
+    data = undated(*(note("c-01", step_index=1, comment=comment) for comment in said))
+    assert stage.backend.import_annotations(data) == 3
+    rows = [row for row in stage.backend.get_trace("c-01").annotations if row.comment in said]
+    assert [row.comment for row in rows] == said
+    assert all(row.created_at >= START for row in rows)
+    before = kept(stage)
+    assert len(before[1]) == clean + 3
+    stage.now += timedelta(hours=1)
+    assert stage.backend.import_annotations(data) == 0
+    assert stage.backend.import_annotations("\n".join(before[1]).encode()) == 0
+    assert kept(stage) == before
+    longer = data + undated(note("c-01", step_index=1, comment="Then the ant."))
+    assert stage.backend.import_annotations(longer) == 1
+
+
+def test_an_error_in_the_annotations_names_that_file(stage: Stage) -> None:
+    bad = jsonl([note("c-00", rating=7)])
+    with pytest.raises(AnnotationError, match=r"^The annotations: Line 1, `rating`: 7 is not"):
+        stage.backend.import_traces(jsonl([conversation("c-00")]), annotations=bad)
 
 
 def test_an_annotation_is_dated_by_the_clock_and_kept(stage: Stage) -> None:

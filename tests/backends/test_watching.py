@@ -118,6 +118,32 @@ def test_an_edited_skill_is_never_replaced_by_itself(stage: Stage) -> None:
     assert skill_file(stage).read_text(encoding="utf-8") == "mine"
 
 
+def test_a_candidate_that_a_person_chose_is_not_replaced_by_the_best_of_the_same_run(
+    stage: Stage,
+) -> None:
+    run = ended(stage, *BETTER, ("Ask for the order number and the day.", 0.7))
+    [chosen] = stage.backend.install_skill(InstallOrder(run_id=run.id, candidate=1))
+    text = Path(chosen.installation.path).read_text("utf-8")
+    [notice] = stage.backend.reconcile()
+    assert notice.state == "staged"
+    assert "was kept, since candidate 1 of it was chosen" in notice.note
+    assert Path(chosen.installation.path).read_text("utf-8") == text
+
+
+def test_the_best_that_a_person_installed_already_counts_as_installed(stage: Stage) -> None:
+    run = ended(stage, *BETTER)
+    stage.backend.install_skill(InstallOrder(run_id=run.id, candidate=1))
+    [notice] = stage.backend.reconcile()
+    assert notice.state == "installed"
+
+
+def test_low_findings_of_a_skill_that_was_installed_by_itself_are_told(stage: Stage) -> None:
+    ended(stage, ("Answer.", 0.4), ("Ask first. <!-- why: see the policy -->", 0.6))
+    [notice] = stage.backend.reconcile()
+    assert notice.state == "installed"
+    assert "low findings, which stop nothing: html-comment in line 6." in notice.note
+
+
 def test_off_leaves_the_skill_where_it_is_and_says_nothing(stage: Stage) -> None:
     run = ended(stage, *BETTER, install="off")
     assert stage.backend.reconcile() == []

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from support.staging import Stage
 
 from stash_mcp.cli.app import app
 from stash_mcp.server.app import build_server
@@ -32,6 +33,14 @@ async def test_the_table_of_tools_is_whole(tmp_path: Path, anyio_backend: str) -
 def test_the_table_of_commands_is_whole() -> None:
     commands = typer.main.get_command(app).commands
     assert sorted(first_cells("Every command")) == sorted(commands)
+
+
+def test_the_conversations_and_annotations_of_the_readme_are_imported_as_they_stand(
+    stage: Stage,
+) -> None:
+    traces, notes = re.findall(r"^```json\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+    report = stage.backend.import_traces(traces.encode(), annotations=notes.encode())
+    assert (report.imported, report.annotations_added) == (2, 2)
 
 
 def examples() -> list[str]:

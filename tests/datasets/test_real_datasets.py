@@ -1,5 +1,6 @@
 """Pairs and examples of the real conversations, where they are at hand."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -7,10 +8,16 @@ import pytest
 from stash_mcp.datasets.examples import build_examples
 from stash_mcp.datasets.pairs import build_pairs, split_pairs
 from stash_mcp.errors import PairsError
+from stash_mcp.models import Annotation
 from stash_mcp.storage.database import Database
 from stash_mcp.storage.library import Library
 from stash_mcp.traces.annotations import check_annotation, parse_annotations
 from stash_mcp.traces.formats import parse_traces
+
+
+def no_time(annotation: Annotation) -> datetime:
+    raise AssertionError("each of them has its own")
+
 
 pytestmark = pytest.mark.data
 
@@ -18,7 +25,7 @@ pytestmark = pytest.mark.data
 def stored(folder: Path, name: str, home: Path) -> tuple[Library, tuple[str, ...]]:
     library = Library(Database(home / "library.db"))
     library.put_traces(parse_traces((folder / f"{name}.traces.jsonl").read_bytes()).traces)
-    annotations = parse_annotations((folder / f"{name}.annotations.jsonl").read_bytes())
+    annotations = parse_annotations((folder / f"{name}.annotations.jsonl").read_bytes(), no_time)
     library.add_annotations(annotations, check_annotation)
     return library, library.matching_ids(None)
 

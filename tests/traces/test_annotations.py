@@ -42,6 +42,10 @@ def jsonl(*records: Any) -> bytes:
     return "".join(f"{json.dumps(record)}\n" for record in records).encode()
 
 
+def parsed(data: bytes) -> list[Annotation]:
+    return parse_annotations(data, lambda _: NOON)
+
+
 def made(**fields: Any) -> Annotation:
     return make_annotation(**{"trace_id": "order-1", "created_at": NOON, **fields})
 
@@ -51,7 +55,7 @@ def without_id(annotation: Annotation) -> dict[str, Any]:
 
 
 def test_every_field_of_the_export_is_read() -> None:
-    [annotation] = parse_annotations(jsonl(LINE))
+    [annotation] = parsed(jsonl(LINE))
     assert without_id(annotation) == {
         "trace_id": "order-1",
         "step_index": 2,
@@ -66,13 +70,13 @@ def test_every_field_of_the_export_is_read() -> None:
 
 
 def test_the_trace_id_counts_where_there_is_no_external_one() -> None:
-    [annotation] = parse_annotations(jsonl({**LINE, "trace_external_id": None}))
+    [annotation] = parsed(jsonl({**LINE, "trace_external_id": None}))
     assert annotation.trace_id == "0b9c"
 
 
 def test_fields_may_be_missing_where_they_may_be_null() -> None:
     few = {"trace_id": "order-1", "rating": 1, "created_at": "2026-01-31T12:00:00Z"}
-    assert parse_annotations(jsonl(few)) == [made(rating=1)]
+    assert parsed(jsonl(few)) == [made(rating=1)]
 
 
 @pytest.mark.parametrize(
@@ -80,17 +84,17 @@ def test_fields_may_be_missing_where_they_may_be_null() -> None:
     ["2026-01-31T12:00:00Z", "2026-01-31T12:00:00", "2026-01-31T14:00:00+02:00"],
 )
 def test_times_are_kept_as_utc(text: str) -> None:
-    [annotation] = parse_annotations(jsonl({**LINE, "created_at": text}))
+    [annotation] = parsed(jsonl({**LINE, "created_at": text}))
     assert annotation.created_at.isoformat() == "2026-01-31T12:00:00+00:00"
 
 
 def test_the_same_file_gives_the_same_ids() -> None:
     data = jsonl(LINE, {**LINE, "step_index": 1})
-    assert parse_annotations(data) == parse_annotations(data)
+    assert parsed(data) == parsed(data)
 
 
 def test_equal_annotations_of_one_file_stay_separate() -> None:
-    first, second = parse_annotations(jsonl(LINE, LINE))
+    first, second = parsed(jsonl(LINE, LINE))
     assert first.id != second.id
     assert without_id(first) == without_id(second)
 
@@ -99,19 +103,19 @@ def test_an_exported_annotation_comes_back_with_the_id_that_it_was_made_with() -
     annotation = made(step_index=2, rating=-1, comment="So\u2028so", quote=Quote(text="very"))
     line = export_annotation(annotation)
     assert line.splitlines() == [line]
-    assert parse_annotations(line.encode()) == [annotation]
+    assert parsed(line.encode()) == [annotation]
 
 
 def test_the_exported_line_has_the_shape_of_the_contract() -> None:
-    [annotation] = parse_annotations(jsonl(LINE))
+    [annotation] = parsed(jsonl(LINE))
     exported = json.loads(export_annotation(annotation))
     assert exported == {**LINE, "trace_id": "order-1"}
     assert list(exported) == list(LINE)
 
 
 def test_flagging_a_label_does_not_change_its_id() -> None:
-    [flagged] = parse_annotations(jsonl(LINE))
-    [unflagged] = parse_annotations(jsonl({**LINE, "label_error": False, "label_error_note": None}))
+    [flagged] = parsed(jsonl(LINE))
+    [unflagged] = parsed(jsonl({**LINE, "label_error": False, "label_error_note": None}))
     assert flagged.id == unflagged.id
 
 
@@ -127,7 +131,7 @@ def test_a_given_id_is_kept() -> None:
 @pytest.mark.parametrize("comment", ["", "  \n\t"])
 def test_a_blank_comment_counts_as_none(comment: str) -> None:
     assert made(rating=1, comment=comment).comment is None
-    assert parse_annotations(jsonl({**LINE, "comment": comment}))[0].comment is None
+    assert parsed(jsonl({**LINE, "comment": comment}))[0].comment is None
 
 
 @pytest.mark.parametrize(
@@ -146,28 +150,34 @@ def test_a_blank_comment_counts_as_none(comment: str) -> None:
         ("author", [], "an array is not a string"),
         ("created_at", "yesterday", "'yesterday' is not a time"),
         ("created_at", "0001-01-01T00:00:00+05:00", "is not a time"),
-        ("created_at", None, "null is not a string"),
+        ("created_at", 7, "the number 7 is not a string"),
         ("trace_external_id", 7, "the number 7 is not a string"),
     ],
 )
 def test_a_wrong_field_is_named_with_its_line(field: str, value: Any, problem: str) -> None:
     with pytest.raises(AnnotationError) as caught:
-        parse_annotations(jsonl(LINE, {**LINE, field: value}))
+        parsed(jsonl(LINE, {**LINE, field: value}))
     assert caught.value.problem.startswith(f"Line 2, `{field}`: ")
     assert problem in caught.value.problem
 
 
-@pytest.mark.parametrize("field", ["trace_id", "created_at"])
-def test_a_missing_field_is_named(field: str) -> None:
+def test_a_missing_field_is_named() -> None:
     record = {**LINE, "trace_external_id": None}
-    del record[field]
-    with pytest.raises(AnnotationError, match=f"Line 1, `{field}`: is missing"):
-        parse_annotations(jsonl(record))
+    del record["trace_id"]
+    with pytest.raises(AnnotationError, match="Line 1, `trace_id`: is missing"):
+        parsed(jsonl(record))
+
+
+@pytest.mark.parametrize("line", [{**LINE, "created_at": None}, {"trace_id": "t", "rating": 1}])
+def test_a_line_without_a_time_is_given_one(line: dict[str, Any]) -> None:
+    [annotation] = parsed(jsonl(line))
+    assert annotation.created_at == NOON
+    assert parsed(export_annotation(annotation).encode()) == [annotation]
 
 
 def test_a_quote_without_text_is_named() -> None:
     with pytest.raises(AnnotationError, match=r"Line 1, `quote.text`: is missing"):
-        parse_annotations(jsonl({**LINE, "quote": {"prefix": "a"}}))
+        parsed(jsonl({**LINE, "quote": {"prefix": "a"}}))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +192,7 @@ def test_a_quote_without_text_is_named() -> None:
 )
 def test_a_file_that_cannot_be_read_is_an_annotation_error(data: bytes, problem: str) -> None:
     with pytest.raises(AnnotationError) as caught:
-        parse_annotations(data)
+        parsed(data)
     assert caught.value.problem == problem
 
 

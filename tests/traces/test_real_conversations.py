@@ -1,12 +1,19 @@
 """Import of the real conversations, where they are at hand."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from stash_mcp.models import Annotation
 from stash_mcp.traces.annotations import check_annotation, export_annotation, parse_annotations
 from stash_mcp.traces.formats import parse_traces
 from stash_mcp.traces.stash import export_trace
+
+
+def no_time(annotation: Annotation) -> datetime:
+    raise AssertionError("each of them has its own")
+
 
 pytestmark = pytest.mark.data
 
@@ -21,9 +28,11 @@ def test_real_conversations_and_their_annotations_import_and_export(
     assert parse_traces(exported) == parsed
 
     traces = {trace.id: trace for trace in parsed.traces}
-    annotations = parse_annotations((data_folder / f"{name}.annotations.jsonl").read_bytes())
+    annotations = parse_annotations(
+        (data_folder / f"{name}.annotations.jsonl").read_bytes(), no_time
+    )
     assert len({annotation.id for annotation in annotations}) == count
     for annotation in annotations:
         check_annotation(annotation, traces[annotation.trace_id])
     lines = "\n".join(map(export_annotation, annotations)).encode()
-    assert parse_annotations(lines) == annotations
+    assert parse_annotations(lines, no_time) == annotations

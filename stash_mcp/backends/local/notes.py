@@ -7,6 +7,9 @@ from stash_mcp.errors import StashSkillsError
 from stash_mcp.models import Run
 from stash_mcp.skills.install import Installed
 
+_FINDINGS = 5
+"""Of one skill, told in a notice."""
+
 
 def installed(run: Run, written: Sequence[Installed]) -> str:
     paths = ", ".join(dict.fromkeys(row.installation.path for row in written))
@@ -19,6 +22,11 @@ def installed(run: Run, written: Sequence[Installed]) -> str:
             f"The edited text that was its seed stays as version {adopted.version}; "
             f"rollback_skill (stash-skills rollback {adopted.name}) brings it back."
         )
+    found = dict.fromkeys(finding for row in written for finding in row.findings)
+    if found:
+        lines = ", ".join(f"{row.rule} in line {row.line}" for row in list(found)[:_FINDINGS])
+        more = f" and {len(found) - _FINDINGS} more" if len(found) > _FINDINGS else ""
+        said.append(f"The scan has low findings, which stop nothing: {lines}{more}.")
     return " ".join(said)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from stash_mcp.backends.base import AnnotationDraft, ImportReport, TraceDetail, TracePage
 from stash_mcp.backends.ids import refuse_stash_ids
 from stash_mcp.backends.local.workshop import Workshop
+from stash_mcp.errors import AnnotationError
 from stash_mcp.models import Annotation
 from stash_mcp.traces.annotations import (
     check_annotation,
@@ -14,6 +15,7 @@ from stash_mcp.traces.annotations import (
 )
 from stash_mcp.traces.formats import parse_traces
 from stash_mcp.traces.stash import export_trace
+from stash_mcp.traces.undated import FirstImport
 
 
 class Traces(Workshop):
@@ -22,7 +24,7 @@ class Traces(Workshop):
     ) -> ImportReport:
         parsed = parse_traces(data, format)
         refuse_stash_ids(trace.id for trace in parsed.traces)
-        comments = [] if annotations is None else parse_annotations(annotations)
+        comments = [] if annotations is None else self._parsed(annotations)
         counts, added = self._library.put_annotated_traces(
             parsed.traces, comments, check_annotation
         )
@@ -38,7 +40,15 @@ class Traces(Workshop):
         )
 
     def import_annotations(self, data: bytes) -> int:
-        return self._library.add_annotations(parse_annotations(data), check_annotation)
+        return self._library.add_annotations(self._parsed(data), check_annotation)
+
+    def _parsed(self, data: bytes) -> list[Annotation]:
+        """Its errors name the file, as conversations may have come with it."""
+        known = FirstImport(lambda trace_id: self._library.annotations([trace_id]), self._clock())
+        try:
+            return parse_annotations(data, known)
+        except AnnotationError as error:
+            raise AnnotationError(f"The annotations: {error.problem}", error.fix) from error
 
     def export_traces(self) -> Iterator[str]:
         for trace in self._library.traces(self._library.matching_ids(None)):

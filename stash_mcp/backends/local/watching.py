@@ -105,13 +105,20 @@ class Watching(Telling):
     def _worse(
         self, run: Run, listed: Sequence[Candidate], targets: Sequence[Target]
     ) -> str | None:
-        """Which skill of ours would be replaced that scored better, in words; None if none."""
+        """Which skill of ours would be replaced that scored better or was chosen from the same run,
+        in words; None if none.
+        """
         new = Version(run, listed, run.best_candidate or 0)
         for target in targets:
             place = look(target.skills_dir, run.skill_name or "")
             latest = record_of(self._manifest, place)
-            if latest is None or not stands(place, latest) or latest.run_id == run.id:
+            if latest is None or not stands(place, latest):
                 continue
+            if latest.run_id == run.id:
+                if latest.candidate == run.best_candidate:
+                    continue
+                # Somebody chose it while this waited.
+                return f"{place.file} was kept, since candidate {latest.candidate} of it was chosen"
             if run.adopted is not None and run.adopted.sha256 == sha256(place.content or b""):
                 # It was the seed, so the gain is over it.
                 continue
