@@ -18,6 +18,7 @@ from stash_mcp.cli.jobs import (
     say_unreached,
     status_word,
 )
+from stash_mcp.cli.outputs import Force, refuse_a_file_that_is_there
 from stash_mcp.cli.printing import print_json, print_table, print_text
 from stash_mcp.cli.session import Json, Where, session_of
 from stash_mcp.models import DEFAULT_BASE_MODEL, DEFAULT_MAX_PAIRS, RewardModel
@@ -143,10 +144,15 @@ def export_model(
     context: typer.Context,
     reward_model_id: ModelId,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The tar.gz to write.")],
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write a reward model's checkpoint as an archive."""
+    """Write a reward model's checkpoint as an archive.
+
+    A file that is there is replaced only with --force.
+    """
     session = session_of(context)
+    refuse_a_file_that_is_there(file.absolute(), force=force)
     written = session.backend.export_reward_model(reward_model_id, file.absolute())
     if as_json:
         print_json(session.out, {"path": str(written)})

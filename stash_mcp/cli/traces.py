@@ -9,6 +9,7 @@ import typer
 
 from stash_mcp.backends.base import AnnotationDraft, ImportReport, Side, TraceDetail
 from stash_mcp.cli.characters import visible
+from stash_mcp.cli.outputs import Force, refuse_a_file_that_is_there
 from stash_mcp.cli.printing import print_json, print_raw, print_table, print_text
 from stash_mcp.cli.session import Json, Session, Where, session_of
 from stash_mcp.errors import StashMisfitError
@@ -227,10 +228,13 @@ def export(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="Where to; else standard output.")
     ] = None,
+    force: Force = False,
     backend: Where = None,
     as_json: Json = False,
 ) -> None:
     """Write all conversations or all annotations as JSONL, as `import` reads them.
+
+    A file that is there is replaced only with --force.
 
     With --json, a FILE is needed; the value printed says what was written.
     """
@@ -242,6 +246,7 @@ def export(
             shown = visible(line) if session.out.is_terminal else line
             session.out.file.write(f"{shown}\n")
         return
+    refuse_a_file_that_is_there(file.absolute(), force=force)
     lines, misfit = _all_lines(session.backend.at(backend), what)
     _write(file.absolute(), "".join(f"{line}\n" for line in lines))
     if misfit is not None:

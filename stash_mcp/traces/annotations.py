@@ -4,7 +4,7 @@ An annotation's id is made from its content, so importing a file again, or an ex
 library, changes nothing. Whether a label was flagged as wrong is not part of that.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
@@ -19,8 +19,10 @@ from stash_mcp.traces.stash import json_line
 _RATINGS: dict[int, Rating] = {1: 1, -1: -1}
 
 
-TimeOf = Callable[[Annotation], datetime]
-"""The time of an annotation that has none yet; with a time zone."""
+TimeOf = Callable[[Annotation, Collection[str]], datetime]
+"""An annotation that has no time yet, and the ids of those of its file that have one -> its time,
+with a time zone.
+"""
 
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
@@ -32,9 +34,15 @@ def parse_annotations(data: bytes, time_of: TimeOf) -> list[Annotation]:
     AnnotationError with line and field for what cannot be read; whether each fits its trace is for
     `check_annotation`.
     """
+    rows = [_draft(record_of(row, AnnotationError)) for row in read_rows(data, AnnotationError)]
     ids = ContentIds("a")
-    rows = read_rows(data, AnnotationError)
-    return [_annotation(record_of(row, AnnotationError), ids, time_of) for row in rows]
+    made = {place: _identified(row, ids) for place, row in enumerate(rows) if _has_time(row)}
+    dated = {row.id for row in made.values()}
+    for place, row in enumerate(rows):
+        if place not in made:
+            moment = _utc(time_of(row, dated))
+            made[place] = _identified(row.model_copy(update={"created_at": moment}), ids)
+    return [made[place] for place in range(len(rows))]
 
 
 def make_annotation(
@@ -153,9 +161,9 @@ def said(annotation: Annotation) -> dict[str, JsonValue]:
     )
 
 
-def _annotation(record: Record, ids: ContentIds, time_of: TimeOf) -> Annotation:
-    moment = _created_at(record)
-    annotation = Annotation(
+def _draft(record: Record) -> Annotation:
+    """Without an id, and at _NO_TIME where it has none."""
+    return Annotation(
         id="",
         trace_id=record.optional_text("trace_external_id") or record.text("trace_id"),
         step_index=_step_index(record),
@@ -165,11 +173,12 @@ def _annotation(record: Record, ids: ContentIds, time_of: TimeOf) -> Annotation:
         label_error=record.flag("label_error"),
         label_error_note=record.optional_text("label_error_note"),
         author=record.optional_text("author"),
-        created_at=moment or _NO_TIME,
+        created_at=_created_at(record),
     )
-    if moment is None:
-        annotation = annotation.model_copy(update={"created_at": _utc(time_of(annotation))})
-    return _identified(annotation, ids)
+
+
+def _has_time(annotation: Annotation) -> bool:
+    return annotation.created_at != _NO_TIME
 
 
 def _step_index(record: Record) -> int | None:
@@ -201,10 +210,10 @@ def _quote(record: Record) -> Quote | None:
     )
 
 
-def _created_at(record: Record) -> datetime | None:
+def _created_at(record: Record) -> datetime:
     text = record.optional_text("created_at")
     if text is None:
-        return None
+        return _NO_TIME
     try:
         return _utc(datetime.fromisoformat(text))
     except (ValueError, OverflowError) as error:

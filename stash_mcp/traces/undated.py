@@ -4,7 +4,9 @@ So a file without times changes nothing when it is imported again, and keeps its
 on one target, it counts twice, as with times.
 """
 
-from collections.abc import Callable, Sequence
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
 from stash_mcp.models import Annotation
@@ -17,22 +19,33 @@ _NEXT = timedelta(microseconds=1)
 
 
 class FirstImport:
-    """Gives each undated annotation of one file its time, in the file's order."""
+    """Gives each undated annotation of one file its time, in the file's order.
+
+    What the library holds of the file's dated ones is theirs, and so no undated one's.
+    """
 
     def __init__(self, known: Known, now: datetime) -> None:
         self._known = known
         self._now = now
-        self._unclaimed: dict[str, list[Annotation]] = {}
+        self._looked_up: set[str] = set()
+        self._unclaimed: defaultdict[str, deque[datetime]] = defaultdict(deque)
 
-    def __call__(self, annotation: Annotation) -> datetime:
-        unclaimed = self._of(annotation.trace_id)
-        for place, row in enumerate(unclaimed):
-            if said(row) == said(annotation):
-                return unclaimed.pop(place).created_at
+    def __call__(self, annotation: Annotation, dated: Collection[str]) -> datetime:
+        self._look_up(annotation.trace_id, dated)
+        times = self._unclaimed[_words(annotation)]
+        if times:
+            return times.popleft()
         moment, self._now = self._now, self._now + _NEXT
         return moment
 
-    def _of(self, trace_id: str) -> list[Annotation]:
-        if trace_id not in self._unclaimed:
-            self._unclaimed[trace_id] = list(self._known(trace_id))
-        return self._unclaimed[trace_id]
+    def _look_up(self, trace_id: str, dated: Collection[str]) -> None:
+        if trace_id in self._looked_up:
+            return
+        self._looked_up.add(trace_id)
+        for row in self._known(trace_id):
+            if row.id not in dated:
+                self._unclaimed[_words(row)].append(row.created_at)
+
+
+def _words(annotation: Annotation) -> str:
+    return json.dumps(said(annotation))

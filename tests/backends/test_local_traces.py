@@ -123,6 +123,17 @@ def test_annotations_without_a_time_get_that_of_their_import_and_keep_their_orde
     assert stage.backend.import_annotations(longer) == 1
 
 
+def test_an_undated_annotation_takes_no_time_of_a_dated_one_that_says_the_same(
+    stage: Stage,
+) -> None:
+    stage.conversations(1)
+    row = note("c-00", step_index=1, comment="Ask first.")
+    earlier = {**row, "created_at": (START - timedelta(days=1)).isoformat()}
+    data = undated(row) + jsonl([earlier])
+    assert stage.backend.import_annotations(data) == 2
+    assert stage.backend.import_annotations(data) == 0
+
+
 def test_an_error_in_the_annotations_names_that_file(stage: Stage) -> None:
     bad = jsonl([note("c-00", rating=7)])
     with pytest.raises(AnnotationError, match=r"^The annotations: Line 1, `rating`: 7 is not"):

@@ -144,6 +144,8 @@ def test_an_export_onto_a_link_writes_the_file_that_it_names(
     (tmp_path / "real.jsonl").write_text("old", encoding="utf-8")
     link = tmp_path / "link.jsonl"
     link.symlink_to(tmp_path / "real.jsonl")
-    assert command("export", "traces", str(link)).code == 0
+    assert command("export", "traces", str(link)).code == 1
+    assert (tmp_path / "real.jsonl").read_text(encoding="utf-8") == "old"
+    assert command("export", "traces", str(link), "--force").code == 0
     assert link.is_symlink()
     assert len((tmp_path / "real.jsonl").read_text(encoding="utf-8").splitlines()) == 2

@@ -1,5 +1,6 @@
 """Pairs and examples of the real conversations, where they are at hand."""
 
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from stash_mcp.traces.annotations import check_annotation, parse_annotations
 from stash_mcp.traces.formats import parse_traces
 
 
-def no_time(annotation: Annotation) -> datetime:
+def no_time(annotation: Annotation, dated: Collection[str]) -> datetime:
     raise AssertionError("each of them has its own")
 
 

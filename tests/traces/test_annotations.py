@@ -43,7 +43,7 @@ def jsonl(*records: Any) -> bytes:
 
 
 def parsed(data: bytes) -> list[Annotation]:
-    return parse_annotations(data, lambda _: NOON)
+    return parse_annotations(data, lambda _row, _dated: NOON)
 
 
 def made(**fields: Any) -> Annotation:

@@ -1,5 +1,6 @@
 """Whatever can be imported comes back from an export unchanged."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from stash_mcp.traces.formats import parse_traces
 from stash_mcp.traces.stash import export_trace
 
 
-def no_time(annotation: Annotation) -> datetime:
+def no_time(annotation: Annotation, dated: Collection[str]) -> datetime:
     raise AssertionError("each of them has its own")
 
 
