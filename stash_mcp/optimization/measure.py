@@ -116,9 +116,11 @@ def caution(metrics: TrainMetrics | None) -> str:
         return "The reward model was not checked on any held-out pair: read some replies first."
     length = metrics.by_length
     if metrics.eval_pairs < ENOUGH_PAIRS:
+        pairs = "pair" if metrics.eval_pairs == 1 else "pairs"
+        alone = "" if length is None else f", of which length alone ranks {length:.0%} right"
         return (
-            f"The reward model was checked on only {metrics.eval_pairs} held-out pairs "
-            f"({ENOUGH_PAIRS} would say something): read some replies before you believe it."
+            f"The reward model was checked on only {metrics.eval_pairs} held-out {pairs} "
+            f"({ENOUGH_PAIRS} would say something){alone}: read some replies before you believe it."
         )
     if length is not None and metrics.eval_accuracy <= length:
         return (
@@ -126,3 +128,11 @@ def caution(metrics: TrainMetrics | None) -> str:
             f"than their length does ({length:.0%}): read some replies before you believe it."
         )
     return ""
+
+
+def doubted(verdict: str, caution: str) -> str:
+    """The verdict with what speaks against the judge: behind it, and where it praises in front."""
+    if not caution:
+        return verdict
+    praise = "Improved, as far as the reward model can be believed:"
+    return f"{verdict.replace('Improved:', praise, 1)} {caution}"

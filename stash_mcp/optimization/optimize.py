@@ -18,7 +18,7 @@ from stash_mcp.models import (
 from stash_mcp.optimization.adapter import Scorer, SkillAdapter
 from stash_mcp.optimization.identity import Identifier, Identity
 from stash_mcp.optimization.limits import Limits, SearchStopped
-from stash_mcp.optimization.measure import paired, verdict
+from stash_mcp.optimization.measure import doubted, paired, verdict
 from stash_mcp.optimization.model import Model
 from stash_mcp.optimization.reflection import Reflector
 from stash_mcp.optimization.search import Monitor, Search
@@ -71,7 +71,7 @@ def run_optimization(
     result = _result(request, identity, search, adapter, reason, heldout, rejected)
     if result.best_candidate == 0 or not parts.caution:
         return result
-    return result.model_copy(update={"verdict": f"{result.verdict} {parts.caution}"})
+    return result.model_copy(update={"verdict": doubted(result.verdict or "", parts.caution)})
 
 
 def _identity(

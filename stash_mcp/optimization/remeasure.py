@@ -21,7 +21,7 @@ from stash_mcp.models import (
 from stash_mcp.optimization.adapter import COMPONENT, SkillAdapter
 from stash_mcp.optimization.identity import Identity
 from stash_mcp.optimization.limits import SearchStopped
-from stash_mcp.optimization.measure import paired
+from stash_mcp.optimization.measure import doubted, paired
 from stash_mcp.optimization.optimize import Parts
 from stash_mcp.optimization.search import Monitor
 from stash_mcp.skills.document import render
@@ -120,7 +120,7 @@ def _result(measured: RemoteResult, numbers: Heldout, rejected: int, caution: st
         candidates=(seed, best),
         best_candidate=int(better is best),
         remeasured=numbers,
-        verdict=f"{remeasured_verdict(measured, numbers, rejected)} {caution}".rstrip(),
+        verdict=doubted(remeasured_verdict(measured, numbers, rejected), caution),
         stop_reason="measured",
         failed_examples=rejected,
     )

@@ -286,9 +286,10 @@ def accuracy_in_words(metrics: TrainMetrics) -> str:
         return f"no held-out accuracy: {reason}"
     pairs = count(metrics.eval_pairs, "held-out pair")
     right = round(metrics.eval_accuracy * metrics.eval_pairs)
-    if metrics.eval_pairs < FEW_PAIRS:
-        return f"ranks {right} of {pairs} right, too few to tell"
     length = metrics.by_length
+    if metrics.eval_pairs < FEW_PAIRS:
+        alone = "" if length is None else f" (length alone {length:.0%})"
+        return f"ranks {right} of {pairs} right{alone}, too few to tell"
     alone = "" if length is None else f", length alone {length:.0%}"
     return f"ranks {metrics.eval_accuracy:.0%} of {pairs} right (chance 50 %{alone})"
 

@@ -1,7 +1,7 @@
 import pytest
 
 from stash_mcp.models import Heldout, TrainMetrics
-from stash_mcp.optimization.measure import caution, paired, verdict
+from stash_mcp.optimization.measure import caution, doubted, paired, verdict
 
 
 def test_the_interval_is_students_t_on_the_paired_differences() -> None:
@@ -76,6 +76,8 @@ def metrics(**changes: object) -> TrainMetrics:
     ("judge", "said"),
     [
         (metrics(eval_pairs=6), "only 6 held-out pairs"),
+        (metrics(eval_pairs=1), "only 1 held-out pair ("),
+        (metrics(eval_pairs=6), ", of which length alone ranks 60% right"),
         (metrics(eval_accuracy=None, eval_pairs=0), "not checked on any held-out pair"),
         (metrics(eval_accuracy=0.8, length_accuracy=0.85), "no better (80%) than their length"),
         # Where the longer one wins nearly always, length explains as much.
@@ -87,6 +89,18 @@ def test_a_judge_that_cannot_be_relied_on_is_said_to_be_one(
     judge: TrainMetrics | None, said: str
 ) -> None:
     assert said in caution(judge)
+
+
+@pytest.mark.parametrize("judge", [metrics(eval_pairs=6), None])
+def test_praise_by_a_doubtful_judge_says_so_in_its_first_words(judge: TrainMetrics | None) -> None:
+    praise = doubted(said(heldout(0.01, 0.2)), caution(judge))
+    assert praise.startswith("Improved, as far as the reward model can be believed: on 8 held-out")
+    assert praise.endswith(caution(judge))
+
+
+def test_what_is_no_praise_keeps_its_first_words_under_a_doubtful_judge() -> None:
+    assert doubted(said(None), caution(None)).startswith("Unproven: ")
+    assert doubted(said(heldout(0.01, 0.2)), caution(metrics())).startswith("Improved: ")
 
 
 def test_a_judge_that_was_checked_and_beats_length_needs_no_warning() -> None:

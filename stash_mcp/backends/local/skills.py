@@ -237,7 +237,10 @@ def _reservation(run: Run) -> str:
         return f" The run failed before its end, so this is unproven. It ended with: {run.reason}"
     if run.verdict is None or run.verdict.startswith("Improved:"):
         return ""
-    return f" The run's verdict was '{run.verdict.partition(':')[0]}'; get_run has the numbers."
+    return (
+        f" The run's verdict was '{run.verdict.partition(':')[0]}'; get_run "
+        f"(stash-skills status {run.id}) has the numbers."
+    )
 
 
 def _adopted_in_words(done: Installed) -> str:
