@@ -1,5 +1,6 @@
 """Every tool, on this machine and at Stash, with the same assertions."""
 
+import ast
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -142,6 +143,8 @@ async def test_importing_twice_makes_nothing_twice(desk: Desk) -> None:
 async def test_a_file_that_is_no_conversation_is_refused_and_nothing_is_stored(desk: Desk) -> None:
     said = await desk.refused("import_traces", data='{"no": 1}', backend=desk.where)
     assert "fits none of the 3 formats" in said
+    # Only Stash reads more.
+    assert ("where the format is named: otel" in said) == (desk.where == "stash")
     assert (await desk.call("list_traces", backend=desk.where))["total"] == 0
 
 
@@ -314,6 +317,96 @@ async def test_an_unknown_id_is_called_that(desk: Desk) -> None:
         assert await desk.refused(tool, **{name: id})
     said = await desk.refused("start_gepa_run", reward_model_id=id, task_model="openai/small")
     assert said
+
+
+async def test_an_unknown_run_is_neither_cancelled_resumed_nor_written_for(desk: Desk) -> None:
+    unknown = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+    id = f"stash:{unknown}" if desk.where == "stash" else unknown
+    said = await desk.refused("cancel_run", run_id=id)
+    assert f"There is no run and no reward model '{id}'. list_runs" in said
+    # True for every id of Stash, so it is not asked whether there is this one.
+    resumed = "Stash cannot carry on" if desk.where == "stash" else "There is no run"
+    assert f"{resumed} '{id}'" in await desk.refused("resume_run", run_id=id)
+    written = f"The run '{id}' of Stash asks no agent"
+    if desk.where == "local":
+        written = f"There is no run '{id}'. List the runs"
+    assert written in await desk.refused("get_reflection", run_id=id)
+    assert written in await desk.refused("submit_reflection", run_id=id, number=1, body="x")
+
+
+async def test_a_waiting_run_is_cancelled_here_and_then_resumed(desk: Desk) -> None:
+    model = await desk.trained()
+    order = {"reward_model_id": model, "task_model": "openai/small"}
+    id = (await desk.call("start_gepa_run", **order))["run_id"]
+    if desk.where == "stash":
+        assert "cannot cancel" in await desk.refused("cancel_run", run_id=id)
+        assert "Stash cannot carry on" in await desk.refused("resume_run", run_id=id)
+        assert (await desk.call("get_run", run_id=id))["status"] == "queued"
+        return
+    assert id in json.dumps(await desk.call("cancel_run", run_id=id))
+    assert (await desk.call("get_run", run_id=id))["status"] == "cancelled"
+    await desk.call("resume_run", run_id=id)
+    assert (await desk.call("get_run", run_id=id))["status"] == "queued"
+
+
+# --- both together ---
+
+
+@pytest.fixture
+def by_environment(both: TwoSides, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the tools that read it anew with each call."""
+    monkeypatch.setenv("STASH_MCP_HOME", str(both.stage.settings.home))
+    monkeypatch.setenv("STASH_URL", both.stash.base_url)
+    monkeypatch.setenv("STASH_API_KEY", both.stash.key)
+
+
+@pytest.mark.usefixtures("by_environment")
+async def test_a_library_and_stash_have_the_same_after_both_exchanges(desk: Desk) -> None:
+    await desk.reviewed()
+    for action in ("pull", "push"):
+        assert (await desk.call("sync_with_stash", action=action))["in_words"]
+    for side in ("local", "stash"):
+        listed = await desk.call("list_traces", backend=side)
+        assert listed["total"] == 8
+        assert sum(row["comments"] for row in listed["traces"]) == 8
+    for action in ("pull", "push"):
+        again = await desk.call("sync_with_stash", action=action)
+        assert "held" not in again or again["held"] == []
+    said = await desk.refused("sync_with_stash", action="rescore")
+    assert "rescore needs the id of a run" in said
+
+
+@pytest.mark.usefixtures("by_environment")
+async def test_the_doctor_looks_at_the_same_things(desk: Desk) -> None:
+    before = await desk.call("doctor")
+    await desk.reviewed()
+    after = await desk.call("doctor")
+    names = [row["name"] for row in after["checks"]]
+    assert names == [row["name"] for row in before["checks"]]
+    assert {"python", "home", "stash"} <= set(names)
+    assert len(set(names)) == len(names)
+
+
+async def test_no_tool_is_left_out_here(at_stash: Desk) -> None:
+    offered = {tool.name for tool in (await at_stash.client.list_tools()).tools}
+    assert _called_on_both() == offered
+
+
+def _called_on_both() -> set[str]:
+    """Tools that tests of this module which run on each side call by name."""
+    tests = (
+        node
+        for node in ast.parse(Path(__file__).read_text()).body
+        if isinstance(node, ast.AsyncFunctionDef) and "desk" in [a.arg for a in node.args.args]
+    )
+    calls = (node for test in tests for node in ast.walk(test) if isinstance(node, ast.Call))
+    return {
+        first.value
+        for call in calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("call", "refused")
+        for first in call.args[:1]
+        if isinstance(first, ast.Constant)
+    }
 
 
 # --- what Stash cannot do ---

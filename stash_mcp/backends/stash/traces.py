@@ -7,7 +7,7 @@ from stash_mcp.backends.base import AnnotationDraft, ImportReport, TraceDetail, 
 from stash_mcp.backends.ids import STASH_PREFIX, shown
 from stash_mcp.backends.stash import views
 from stash_mcp.backends.stash.desk import Desk, id_at_stash
-from stash_mcp.errors import InputError, StashAnswerError, UnsupportedError
+from stash_mcp.errors import InputError, StashAnswerError, TraceFormatError, UnsupportedError
 from stash_mcp.models import Annotation
 from stash_mcp.stash.address import is_id
 from stash_mcp.stash.client import MAX_PAGE
@@ -21,12 +21,16 @@ from stash_mcp.stash.shapes import (
 )
 from stash_mcp.stash.wording import left_out
 from stash_mcp.traces.annotations import check_annotation, export_annotation, make_annotation
-from stash_mcp.traces.formats import AUTO, FORMATS, parse_traces
+from stash_mcp.traces.formats import AUTO, FORMATS, ParsedTraces, parse_traces
 from stash_mcp.traces.stash import export_trace
 
 _PUSH = (
     "Import them on this machine and send both with stash-skills push; or import the conversations "
     "alone and annotate them (annotate_trace). Nothing was sent."
+)
+_MORE_FORMATS = (
+    "Stash itself reads more where the format is named: otel, langfuse, langsmith, claude_code, "
+    "codex."
 )
 
 
@@ -45,7 +49,7 @@ class Traces(Desk):
         return _report(sent.format, sent.imported, sent.trace_ids)
 
     def _import_parsed(self, data: bytes, format: str) -> ImportReport:
-        parsed = parse_traces(data, format)
+        parsed = _parsed(data, format)
         lines = "".join(f"{export_trace(trace)}\n" for trace in parsed.traces)
         # Each has an id by now, so that a lost answer can be asked for again.
         sent = self._client.import_traces(lines, "stash", repeatable=True)
@@ -175,6 +179,15 @@ def _report(format: str, imported: int, trace_ids: tuple[str, ...]) -> ImportRep
         annotations_added=0,
         trace_ids=tuple(map(shown, trace_ids)),
     )
+
+
+def _parsed(data: bytes, format: str) -> ParsedTraces:
+    try:
+        return parse_traces(data, format)
+    except TraceFormatError as error:
+        if format != AUTO:
+            raise
+        raise TraceFormatError(error.problem, f"{error.fix} {_MORE_FORMATS}") from None
 
 
 def _text(data: bytes) -> str:
