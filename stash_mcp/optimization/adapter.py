@@ -148,12 +148,16 @@ class SkillAdapter:
             self._on_reply(done, len(asked))
             return trial
 
+        first: StashSkillsError | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(answer(example, body)) for example, body in asked]
         except* StashSkillsError as failed:
             # The first one names the cause; the others are its companions or were called off.
-            raise _first(failed) from None
+            first = _first(failed)
+        if first is not None:
+            # Not within `except*`, which may put what is raised in it into a group again.
+            raise first
         return [task.result() for task in tasks]
 
     def _skill(self, body: str) -> Skill:

@@ -78,13 +78,6 @@ def _is_foreign(refusal: Refusal) -> bool:
 REFUSALS: tuple[Row, ...] = (
     Row(
         (401,),
-        StashServerError,
-        "A gateway before Stash refused the request with status {status}: {words}",
-        "The key was not looked at. Sign in where that gateway wants it, or try another network.",
-        when=_is_foreign,
-    ),
-    Row(
-        (401,),
         StashKeyError,
         "Stash does not accept the key: {words}",
         "Make a new key in Stash's settings and put it into STASH_API_KEY.",
