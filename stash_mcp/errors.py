@@ -260,10 +260,11 @@ class StashError(StashSkillsError):
     """The service, the way to it, or what it answered.
 
     passing: the same request may succeed later. reached: it may have taken effect.
-    retry_after: seconds that the server asked to wait.
+    retry_after: seconds that the server asked to wait. begun: a stream broke off after its head.
     """
 
     code = "stash"
+    begun = False
 
     def __init__(
         self,

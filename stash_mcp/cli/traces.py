@@ -1,7 +1,7 @@
 """`import`, `annotate`, `flag`, `traces`, `trace`, `export`."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,7 +16,7 @@ from stash_mcp.errors import StashMisfitError
 from stash_mcp.models import Annotation, Quote, Step
 from stash_mcp.server.counting import count
 from stash_mcp.server.inputs import import_any, read_input
-from stash_mcp.server.results import rating_word
+from stash_mcp.server.results import IDS_SHOWN, rating_word
 from stash_mcp.storage.files import os_errors, write_atomic
 
 TraceId = Annotated[str, typer.Argument(metavar="TRACE", help="Its id, as `traces` shows it.")]
@@ -82,7 +82,22 @@ def _print_report(session: Session, report: ImportReport) -> None:
     if report.annotations_removed:
         removed = count(report.annotations_removed, "annotation")
         print_text(session.out, f"Removed {removed} on steps that were replaced.")
+    if report.format != "stash":
+        # The file has no ids, so these are made up, and annotations need them.
+        print_text(session.out, "Their ids, in the file's order:")
+        _print_ids(session, report.trace_ids)
     print_text(session.err, "Next: stash-skills traces, annotate, train", style="dim")
+
+
+def _print_ids(session: Session, ids: Sequence[str]) -> None:
+    """The first ones; the same import again, which changes nothing, gives them all as JSON."""
+    for trace_id in ids[:IDS_SHOWN]:
+        print_text(session.out, trace_id)
+    if len(ids) > IDS_SHOWN:
+        print_text(
+            session.out,
+            f"and {len(ids) - IDS_SHOWN} more; the same import again with --json gives all.",
+        )
 
 
 def annotate(

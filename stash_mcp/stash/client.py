@@ -242,6 +242,10 @@ class StashClient:
         """Lines of preference pairs as JSON, without line ends."""
         return self._lines("/export/pairs", odd)
 
+    def rest(self, attempt: int, error: StashError) -> None:
+        """Before an export that broke off is begun again, as after a request that failed."""
+        self.sender.sleep(self.sender.pause_after(attempt, error) or 0.0)
+
     # --- how ---
 
     def _get(self, path: str, shape: TypeAdapter[T]) -> T:
@@ -271,7 +275,7 @@ class StashClient:
     def _lines(self, path: str, odd: Odd | None) -> Iterator[str]:
         connection = self.sender.connection
         longest, secrets = connection.limits.answer_bytes, connection.secrets
-        with _odd_ones(odd) as told, self.sender.stream(self._call("GET", path)) as stream:
+        with _odd_ones(odd) as told, self.sender.stream_begun(self._call("GET", path)) as stream:
             yield from lines(stream, longest, told, secrets)
 
     def _post(self, path: str, order: BaseModel) -> Call:

@@ -95,6 +95,32 @@ class Sender:
                 raise self.refused(Answer(stream.status, stream.headers, stream.refusal))
             yield stream
 
+    @contextlib.contextmanager
+    def stream_begun(self, call: Call) -> Iterator[Stream]:
+        """Like `stream`, and asked for again, where that passes, until the answer has begun. What
+        breaks off later is not repeated, as its reader has had a part of it, and is marked `begun`.
+        """
+        with contextlib.ExitStack() as opened:
+            stream = self._begun(opened, call)
+            try:
+                yield stream
+            except StashError as error:
+                error.begun = True
+                raise
+
+    def _begun(self, opened: contextlib.ExitStack, call: Call) -> Stream:
+        clock = self.connection.clock
+        deadline = clock() + self.connection.limits.total_seconds
+        for attempt in itertools.count(1):
+            try:
+                return opened.enter_context(self.stream(call))
+            except StashError as error:
+                pause = self.pause_after(attempt, error)
+                if pause is None or clock() + pause >= deadline:
+                    raise
+            self.sleep(pause)
+        raise AssertionError("unreachable")
+
     def reader(self, shape: TypeAdapter[T]) -> Callable[[Answer], T]:
         return lambda answer: read(answer, shape, self.connection.secrets)
 

@@ -27,6 +27,21 @@ def test_import_takes_a_path_relative_to_the_working_folder(command, stage: Stag
     assert json.loads(command("import", "here.jsonl", "--json").out)["trace_ids"] == ["a"]
 
 
+@pytest.mark.parametrize("rows", [2, 41])
+def test_an_import_of_a_format_without_ids_lists_those_that_it_made(
+    command, stage: Stage, tmp_path: Path, rows: int
+) -> None:
+    talks = [{"messages": [{"role": "user", "content": f"Number {row}?"}]} for row in range(rows)]
+    file = write(tmp_path / "chat.jsonl", jsonl(talks))
+    lines = command("import", file).out.splitlines()
+    ids = json.loads(command("import", file, "--json").out)["trace_ids"]
+    assert len(ids) == rows
+    start = lines.index("Their ids, in the file's order:") + 1
+    shown = ids[:40]
+    assert lines[start : start + len(shown)] == shown
+    assert ("and 1 more; the same import again with --json gives all." in lines) == (rows == 41)
+
+
 def test_annotations_can_be_imported_alone(command, stage: Stage, tmp_path: Path) -> None:
     stage.conversations(2)
     note = {"trace_id": "c-00", "rating": 1, "created_at": "2026-01-01T00:00:00Z"}

@@ -9,6 +9,7 @@ from stand_in_stash import Odd, StandIn
 from stand_in_stash.world import OTHER
 from support.stash_calls import client_of, commented, conversations, evolved, trained
 
+from stash_mcp import __version__
 from stash_mcp.errors import (
     NotFoundError,
     NotReadyError,
@@ -200,7 +201,7 @@ def test_requests_share_one_connection_and_name_our_version(
     for _ in range(5):
         client.list_runs()
     assert stash.connections == 1
-    assert {agent.partition("/")[0] for agent in stash.user_agents} == {"stash-skills"}
+    assert set(stash.user_agents) == {f"stash-skills/{__version__}"}
 
 
 @pytest.mark.parametrize("noun", ["run", "reward model", "trace"])

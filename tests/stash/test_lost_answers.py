@@ -9,12 +9,13 @@ from support.stash_calls import client_of, conversations, trained
 from stash_mcp.errors import (
     StashAnswerError,
     StashError,
+    StashKeyError,
     StashServerError,
     StashUncertainError,
     StashUnreachableError,
 )
 from stash_mcp.stash import Limits, StashClient
-from stash_mcp.stash.sent import AnnotationStart, RunStart, Training
+from stash_mcp.stash.sent import AnnotationChange, AnnotationStart, RunStart, Training
 
 LOST = [
     Odd(after_effect=True, reset=True),
@@ -163,11 +164,19 @@ def test_an_import_without_ids_is_not_repeated(client: StashClient, stash: Stand
     assert len(stash.asked) == 1
 
 
-def test_a_change_is_repeated(client: StashClient, stash: StandIn) -> None:
+@pytest.mark.parametrize("odd", LOST)
+def test_a_change_and_a_deletion_are_repeated(
+    client: StashClient, stash: StandIn, odd: Odd
+) -> None:
     trace_id = client.import_traces(conversations(1)).trace_ids[0]
     made = client.annotate(trace_id, AnnotationStart(rating=1))
+    stash.odd.append(odd)
+    changed = client.change_annotation(made.id, AnnotationChange(rating=-1))
+    assert (changed.id, changed.rating) == (made.id, -1)
+    assert len(stash.paths("PATCH")) == 2
     stash.odd.append(Odd(after_effect=True, reset=True))
     client.delete_annotation(made.id)
+    assert len(stash.paths("DELETE")) == 2
     assert stash.world.annotations == {}
 
 
@@ -181,6 +190,55 @@ def test_an_export_that_breaks_off_is_told(client: StashClient, stash: StandIn) 
     stash.odd.append(Odd(cut=2000))
     with pytest.raises((StashUnreachableError, StashAnswerError)):
         list(client.export_traces())
+
+
+@pytest.mark.parametrize(
+    "odd", [Odd(status=503, body=b"{}"), Odd(reset=True)], ids=["unavailable", "reset"]
+)
+def test_an_export_that_has_not_begun_is_asked_for_again(
+    client: StashClient, stash: StandIn, pauses: list[float], odd: Odd
+) -> None:
+    client.import_traces(conversations(3))
+    stash.odd.extend([odd, odd])
+    assert len(list(client.export_traces())) == 3
+    assert len(stash.paths("GET")) == 3
+    assert 0 < pauses[0] <= Limits().first_pause_seconds < pauses[1] * 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_export_waits_as_long_as_stash_asks(
+    client: StashClient, stash: StandIn, pauses: list[float], status: int
+) -> None:
+    client.import_traces(conversations(3))
+    stash.odd.append(Odd(status=status, body=b"{}", headers={"Retry-After": "1"}))
+    assert len(list(client.export_traces())) == 3
+    assert pauses == [1.0]
+
+
+def test_an_export_that_broke_off_or_is_not_allowed_is_not_asked_for_again(
+    client: StashClient, stash: StandIn, pauses: list[float]
+) -> None:
+    client.import_traces(conversations(100))
+    stash.odd.append(Odd(cut=2000))
+    with pytest.raises(StashError) as caught:
+        list(client.export_traces())
+    assert caught.value.begun
+    stash.odd.append(Odd(status=401, body=b'{"detail": "Invalid API key"}'))
+    with pytest.raises(StashKeyError) as refused:
+        list(client.export_traces())
+    assert not refused.value.begun
+    assert (len(stash.paths("GET")), pauses) == (2, [])
+
+
+def test_an_export_that_never_begins_is_given_up_after_the_usual_attempts(
+    client: StashClient, stash: StandIn
+) -> None:
+    stash.always = Odd(status=503, body=b"{}")
+    with pytest.raises(StashServerError) as caught:
+        list(client.export_traces())
+    assert caught.value.passing
+    assert not caught.value.begun
+    assert len(stash.paths("GET")) == Limits().attempts
 
 
 def test_an_export_that_ends_within_a_line_is_told(client: StashClient, stash: StandIn) -> None:

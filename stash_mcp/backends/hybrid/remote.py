@@ -129,8 +129,10 @@ def read_traces(client: StashClient, wanted: Iterable[RemoteTrace]) -> Iterator[
                 yield from _exported(client, missing)
                 break
             except StashError as error:
-                if not error.passing or attempt == _EXPORTS:
+                # What never began was asked for again by the client.
+                if not (error.passing and error.begun) or attempt == _EXPORTS:
                     raise
+                client.rest(attempt, error)
     for remote in list(missing.values()):
         try:
             detail = client.get_trace(remote.id)

@@ -91,8 +91,10 @@ def _looked_through(desk: Desk, local_ids: Mapping[str, str]) -> Standing:
                     standing.saw(note_of(row, local_ids[row.trace_id]))
             return standing
         except StashError as error:
-            if not error.passing or attempt == _EXPORTS:
+            # What never began was asked for again by the client.
+            if not (error.passing and error.begun) or attempt == _EXPORTS:
                 raise
+            desk.client.rest(attempt, error)
     raise AssertionError("unreachable")
 
 

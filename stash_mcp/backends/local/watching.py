@@ -81,9 +81,9 @@ class Watching(Telling):
             for row in run.install.targets
         ]
         try:
-            worse = self._worse(run, listed, targets)
-            if worse is not None:
-                return "staged", notes.staged(run, worse, self._in_place(run))
+            kept = self._kept(run, listed, targets)
+            if kept is not None:
+                return "staged", notes.staged(run, kept, self._in_place(run))
             written = install_all(
                 best.skill,
                 targets=targets,
@@ -102,11 +102,11 @@ class Watching(Telling):
             return "staged", notes.staged(run, str(error), self._in_place(run))
         return "installed", notes.installed(run, written)
 
-    def _worse(
+    def _kept(
         self, run: Run, listed: Sequence[Candidate], targets: Sequence[Target]
     ) -> str | None:
-        """Which skill of ours would be replaced that scored better or was chosen from the same run,
-        in words; None if none.
+        """Which skill of ours stays, in words, as it scored better or was chosen of this run by
+        somebody; None if none does.
         """
         new = Version(run, listed, run.best_candidate or 0)
         for target in targets:
