@@ -102,9 +102,7 @@ class Watching(Telling):
             return "staged", notes.staged(run, str(error), self._in_place(run))
         return "installed", notes.installed(run, written)
 
-    def _kept(
-        self, run: Run, listed: Sequence[Candidate], targets: Sequence[Target]
-    ) -> str | None:
+    def _kept(self, run: Run, listed: Sequence[Candidate], targets: Sequence[Target]) -> str | None:
         """Which skill of ours stays, in words, as it scored better or was chosen of this run by
         somebody; None if none does.
         """
